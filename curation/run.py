@@ -1,0 +1,293 @@
+"""A run on disk: its folders, atomic writes, markers and checksums. The only home of paths.
+
+    <root>/runs/<run_id>/
+      run.json config.yaml inputs.json
+      shards/       text once, one file a shard, plus plan.json and _done.json
+      quarantine/   what could not be read, with its place and its raw bytes
+      steps/NN-name-digest8/   verdict files named as the shards, _items/ markers, _done.json
+      work/         intermediate files of data-set steps; may be deleted at any time
+      pack/ report/ logs/
+
+Everything is published by temporary name, fsync, rename; a marker is written last. So a killed
+process leaves either a whole file or none, and two workers that do the same item both succeed:
+an item is a function of its input, and the second rename puts the same bytes in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from curation.errors import ConfigError, RunError
+from curation.ids import digest8
+
+__all__ = ["Run", "file_sha256", "new_run_id", "publish", "read_json", "write_json"]
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+FORMAT_VERSION = 1
+
+
+def new_run_id(name: str, digest: str) -> str:
+    """Name, UTC time and a short digest, safe in a path: `zhweb-20260520-142322-8c4a`."""
+    safe = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower() or "run"
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    return f"{safe[:40]}-{stamp}-{digest[:4]}"
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file in hex, streamed."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def publish(path: Path) -> Iterator[Path]:
+    """Yields a temporary path beside `path`; on success it is fsynced and renamed to `path`.
+
+    On any error the temporary file is removed and `path` is untouched.
+
+    Raises:
+        RunError: the disk is full or the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        _fsync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            free = shutil.disk_usage(path.parent).free // 2**20
+            raise RunError(
+                f"the disk is full: {path} could not be written ({free} MB free). "
+                "Free some space or choose another --root, then run the same command again: it goes on where it stopped."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise RunError(
+                f"{path} could not be written: {error.strerror}. Check the rights of the root folder."
+            ) from error
+        raise
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _fsync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically, indented, keys in the given order."""
+    with publish(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a run.
+
+    Raises:
+        RunError: it is missing or not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing: the run is incomplete or not a run. Run the same command again.") from None
+    except ValueError as error:
+        raise RunError(
+            f"{path} is not valid JSON ({error}): the file is damaged. Delete it and run the same command again."
+        ) from error
+
+
+class Run:
+    """One run: its folder, its identity, its resolved config as plain data."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.info: dict[str, Any] = read_json(folder / "run.json")
+        if self.info.get("format") != FORMAT_VERSION:
+            raise RunError(
+                f"{folder} was written in run format {self.info.get('format')!r}; this version reads {FORMAT_VERSION}."
+            )
+
+    # -- making and finding -------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        root: Path,
+        *,
+        run_id: str,
+        config_text: str,
+        config_digest: str,
+        inputs: list[str],
+        extra: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Make the folder of a new run, or open it if it exists with the same inputs.
+
+        Raises:
+            ConfigError: the run id is not safe in a path, or the run exists with other inputs.
+        """
+        if not _RUN_ID.fullmatch(run_id):
+            raise ConfigError(
+                f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', at most 120, not starting with a sign."
+            )
+        folder = root.resolve() / "runs" / run_id
+        if (folder / "run.json").exists():
+            run = cls(folder)
+            if run.info["inputs"] != inputs:
+                raise ConfigError(
+                    f"run {run_id} exists in {root} with other inputs: choose another run id. It reads {run.info['inputs'][:3]} ..."
+                )
+        else:
+            info = {
+                "format": FORMAT_VERSION,
+                "run_id": run_id,
+                "inputs": inputs,
+                "config_digest": config_digest,
+                "code_version": code_version(),
+                "host": platform.node(),
+                "start": utc_now(),
+                "end": None,
+                "state": "running",
+                **(extra or {}),
+            }
+            write_json(folder / "run.json", info)
+            run = cls(folder)
+        with publish(folder / "config.yaml") as temporary:
+            temporary.write_text(config_text, encoding="utf-8")
+        run.update(config_digest=config_digest, state="running", end=None)
+        return run
+
+    @classmethod
+    def find(cls, run: str | Path, root: Path | None = None) -> Run:
+        """Open a run given as folder, or as run id under `root`.
+
+        Raises:
+            ConfigError: there is no such run; the message names the nearest ones.
+        """
+        candidates = [Path(run)] + ([root / "runs" / str(run)] if root else [])
+        for folder in candidates:
+            if (folder / "run.json").is_file():
+                return cls(folder.resolve())
+        where = (root or Path(run).parent) / ("runs" if root else "")
+        known = sorted(p.parent.name for p in where.glob("*/run.json"))[-5:] if where.is_dir() else []
+        raise ConfigError(
+            f"no run at {run}" + (f"; runs there: {', '.join(known)}" if known else "") + ". Give the run's folder."
+        )
+
+    def update(self, **changes: Any) -> None:
+        """Change entries of run.json."""
+        self.info = {**read_json(self.folder / "run.json"), **changes}
+        write_json(self.folder / "run.json", self.info)
+
+    # -- paths --------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return str(self.info["run_id"])
+
+    @property
+    def config_path(self) -> Path:
+        return self.folder / "config.yaml"
+
+    @property
+    def shards(self) -> Path:
+        return self.folder / "shards"
+
+    @property
+    def quarantine(self) -> Path:
+        return self.folder / "quarantine"
+
+    @property
+    def steps(self) -> Path:
+        return self.folder / "steps"
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def pack(self) -> Path:
+        return self.folder / "pack"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report"
+
+    def shard_names(self) -> list[str]:
+        """Names of all shards in document order, from the marker of ingest."""
+        return [shard["name"] for shard in self.ingested()["shards"]]
+
+    def shard_path(self, name: str) -> Path:
+        return self.shards / f"{name}.arrow"
+
+    def ingested(self) -> dict[str, Any]:
+        """The marker of ingest: totals, quarantine, and for each shard name, rows, bytes, sha256."""
+        marker: dict[str, Any] = read_json(self.shards / "_done.json")
+        return marker
+
+
+def utc_now() -> str:
+    """Now, in UTC, to the second, ISO 8601."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def code_version() -> str:
+    """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("corpusmill")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def config_digest(config: Mapping[str, Any], inputs: Any) -> str:
+    """Digest of everything that decides a run's result: config, inputs and code version."""
+    return digest8({"config": config, "inputs": inputs, "code": code_version()})
+
+
+@contextlib.contextmanager
+def peak_memory() -> Iterator[dict[str, float]]:
+    """Measures seconds and the peak resident memory (MB) of this process inside the block.
+
+    Linux lets a process reset its own high-water mark; elsewhere the peak since start is given.
+    """
+    measured = {"seconds": 0.0, "peak_rss_mb": 0.0}
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    start = time.perf_counter()
+    try:
+        yield measured
+    finally:
+        measured["seconds"] = time.perf_counter() - start
+        measured["peak_rss_mb"] = _high_water_mb()
+
+
+def _high_water_mb() -> float:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,153 @@
+"""The filter contract: a step scores documents, then decides; scores know no threshold.
+
+A **filter** judges documents one by one. `score(batch)` may be slow and may use a model; it returns
+the same rows in the same order. `decide(scores)` is pure, vectorised and cheap, and is the only
+place that knows thresholds: a changed threshold is decided again from the stored scores.
+
+A **data-set step** judges by looking at all documents, in passes over shards or hash partitions with
+bounded memory, and ends in the same verdict files.
+
+Every filter goes through one law test (tests/contract/test_every_filter.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from curation.records import PARTNER_COLUMNS, ScoreColumn, reason_type
+
+if TYPE_CHECKING:
+    from curation.steps import StepContext
+
+__all__ = ["STAGES", "DataSetStep", "Decision", "Filter", "Step", "StepConfig", "decide_by_rules"]
+
+STAGES = ("dedup", "language", "quality", "safety", "tokens")
+"""Stages of the pipeline between ingest and pack, in the order in which they are cheapest."""
+
+
+class StepConfig(BaseModel):
+    """Base of every step's configuration: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Verdicts of one batch.
+
+    keep: bool[n], no nulls. reason: int16[n], index into the step's `reasons`, -1 where kept.
+    """
+
+    keep: npt.NDArray[np.bool_]
+    reason: npt.NDArray[np.int16]
+
+    def reason_array(self, reasons: Sequence[str]) -> pa.DictionaryArray:
+        """The reasons as Arrow dictionary, null where kept."""
+        indices = pa.array(self.reason, mask=self.reason < 0, type=pa.int16())
+        return pa.DictionaryArray.from_arrays(indices, pa.array(list(reasons), pa.string())).cast(reason_type())
+
+
+def decide_by_rules(n_rows: int, reasons: Sequence[str], hits: Mapping[str, npt.NDArray[np.bool_]]) -> Decision:
+    """A decision where each rule that hits drops; if several hit, the first in `reasons` is named.
+
+    Args:
+        n_rows: rows of the batch.
+        reasons: the step's closed list, in order of priority.
+        hits: for each reason that can fire, bool[n_rows]. A reason that is not a key never fires.
+    """
+    unknown = set(hits) - set(reasons)
+    assert not unknown, f"reasons {sorted(unknown)} are not declared"
+    reason = np.full(n_rows, -1, np.int16)
+    for index in range(len(reasons) - 1, -1, -1):
+        if reasons[index] in hits:
+            reason[hits[reasons[index]]] = index
+    return Decision(keep=reason < 0, reason=reason)
+
+
+class Step(ABC):
+    """What every step declares. The name is also YAML key, module, folder and docs heading."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    """Raised whenever the same input and config may give another result."""
+    stage: ClassVar[str]
+    """Where it belongs in `STAGES`; the YAML's order still decides what runs after what."""
+    summary: ClassVar[str]
+    """One sentence for reports and the reference."""
+    needs: ClassVar[tuple[str, ...]]
+    """Shard columns it reads."""
+    reasons: ClassVar[Mapping[str, str]]
+    """`name.why` -> one sentence, in order of priority. Closed: no other reason can occur."""
+    Config: ClassVar[type[StepConfig]]
+
+    def __init__(self, config: StepConfig) -> None:
+        self.config = config
+
+    def model_checksums(self) -> Mapping[str, str]:
+        """Checksums of whatever else decides the result: models, word lists. Part of the digest."""
+        return {}
+
+    @property
+    @abstractmethod
+    def score_columns(self) -> Sequence[ScoreColumn]:
+        """The scores it stores, in order."""
+
+    def thresholds(self) -> Mapping[str, Sequence[float]]:
+        """For each score column the thresholds that this config applies, for the report's drawings."""
+        return {}
+
+    def score_config(self) -> Mapping[str, Any]:
+        """The part of the config that changes scores. Everything else is a threshold."""
+        return {}
+
+
+class Filter(Step):
+    """A step that judges documents one by one."""
+
+    @abstractmethod
+    def score(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Score columns of a batch with the columns in `needs`: same rows, same order.
+
+        `text` is large_string without nulls; the batch may be empty and may be a slice.
+        A score that is undefined is null, never nan.
+        """
+
+    @abstractmethod
+    def decide(self, scores: pa.RecordBatch) -> Decision:
+        """Verdicts from score columns alone. Null scores get a reason or a stated policy."""
+
+
+class DataSetStep(Step):
+    """A step that judges by looking at all documents, in passes with bounded memory.
+
+    `passes` names the work before the verdicts. For each pass, `n_items` says how many independent
+    items it has, and `run_item` does one: it reads shards or the files of an earlier pass in
+    `context.folder` and publishes its result there atomically. An item is a function of its inputs,
+    may run twice at once, and is skipped by the runner once its marker stands.
+    """
+
+    passes: ClassVar[tuple[str, ...]]
+
+    @property
+    def score_columns(self) -> Sequence[ScoreColumn]:
+        return PARTNER_COLUMNS
+
+    @abstractmethod
+    def n_items(self, pass_name: str, context: StepContext) -> int:
+        """Number of independent items of a pass. A function of the shards and config only."""
+
+    @abstractmethod
+    def run_item(self, pass_name: str, item: int, context: StepContext) -> None:
+        """Do one item of a pass."""
+
+    @abstractmethod
+    def verdicts(self, shard: int, context: StepContext) -> tuple[Decision, pa.RecordBatch]:
+        """Decision and score columns for the living rows of one shard, in row order."""
