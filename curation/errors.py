@@ -12,7 +12,10 @@ Retrying helps only for `RunError`: a chunk that is missing or damaged is made a
 
 from __future__ import annotations
 
-__all__ = ["ConfigError", "CorpusmillError", "InputError", "LawError", "RunError"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["ConfigError", "CorpusmillError", "InputError", "LawError", "RunError", "nearest"]
 
 
 class CorpusmillError(Exception):
@@ -37,3 +40,9 @@ class RunError(CorpusmillError):
 
 class LawError(CorpusmillError):
     """The conservation law is broken: what went in does not equal what came out."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """` - did you mean 'x'?`, or nothing if no known word is close."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" - did you mean {close[0]!r}?" if close else ""

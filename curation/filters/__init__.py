@@ -1,0 +1,11 @@
+"""The filters: one file each, named as the step. `FILTERS` is written by hand; nothing registers itself.
+
+Values are import paths, so that listing the filters loads none of them.
+"""
+
+from __future__ import annotations
+
+FILTERS: dict[str, str] = {
+    "html_noise": "curation.filters.html_noise:HtmlNoise",
+    "length": "curation.filters.length:Length",
+}

@@ -1,0 +1,98 @@
+"""Closing a step: the conservation law is checked on what lies on disk, then `_done.json` is written.
+
+The law: documents that reached a step = kept + dropped by a named reason, and what reached it is
+exactly what the step before kept. It is counted anew from the verdict files; the markers that the
+workers wrote must agree with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curation.errors import LawError
+from curation.judge import write_step_card
+from curation.run import read_json, write_json
+from curation.shards import Shard, alive_mask, item_marker, open_table
+from curation.steps import PlacedStep
+
+__all__ = ["close_step", "is_closed"]
+
+
+def is_closed(folder: Path) -> bool:
+    """Whether a step's `_done.json` stands."""
+    return (folder / "_done.json").exists()
+
+
+def close_step(placed: PlacedStep, shards: Sequence[Shard]) -> dict[str, Any]:
+    """Check the law over all shards of a step and write its marker; returns its line of the funnel.
+
+    Raises:
+        RunError: a shard has no verdicts yet, or a file is damaged.
+        LawError: documents were lost or invented, or a drop has no reason.
+    """
+    write_step_card(placed)
+    done = placed.folder / "_done.json"
+    if done.exists():
+        marker: dict[str, Any] = read_json(done)
+        if [s["name"] for s in marker["shards"]] == [s.name for s in shards]:
+            return marker
+    dropped: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
+    seconds, peak, items = 0.0, 0.0, []
+    for shard in shards:
+        item = item_marker(placed.folder, shard.name)
+        _check_shard(placed, shard, item)
+        dropped.update(item["dropped"])
+        totals.update({key: item[key] for key in ("docs_in", "kept", "bytes_in", "bytes_kept")})
+        seconds += item["seconds"]
+        peak = max(peak, item["peak_rss_mb"])
+        items.append({"name": shard.name, "rows": shard.rows, "kept": item["kept"], "sha256": item["verdict_sha256"]})
+    marker = {
+        "name": placed.name,
+        "digest": placed.digest,
+        "docs_in": totals["docs_in"],
+        "docs_kept": totals["kept"],
+        "dropped": {reason: dropped[reason] for reason in placed.step.reasons if dropped[reason]},
+        "bytes_in": totals["bytes_in"],
+        "bytes_kept": totals["bytes_kept"],
+        "seconds": round(seconds, 3),
+        "peak_rss_mb": round(peak, 1),
+        "shards": items,
+    }
+    write_json(done, marker)
+    return marker
+
+
+def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> None:
+    """Count one verdict file again and hold it against the step before and its own marker."""
+    before = alive_mask(placed.previous, shard)
+    reader = open_table(placed.folder / f"{shard.name}.arrow", item["verdict_sha256"], shard.rows)
+    table = reader.read_all()
+    looked_at = table.column("keep").is_valid().to_numpy().astype(np.bool_)
+    keep = table.column("keep").fill_null(False).to_numpy().astype(np.bool_)
+    has_reason = table.column("reason").is_valid().to_numpy().astype(np.bool_)
+    where = f"step {placed.name}, shard {shard.name}"
+    if not np.array_equal(looked_at, before):
+        raise LawError(
+            f"{where}: the step before kept {int(before.sum())} documents, but {int(looked_at.sum())} were judged "
+            f"({int((looked_at != before).sum())} rows differ). Delete {placed.folder} and run the same command again."
+        )
+    if not np.array_equal(has_reason, looked_at & ~keep):
+        raise LawError(
+            f"{where}: {int((has_reason != (looked_at & ~keep)).sum())} documents are dropped without a reason or kept with one."
+        )
+    n_dropped = sum(item["dropped"].values())
+    if (
+        item["docs_in"] != item["kept"] + n_dropped
+        or item["kept"] != int(keep.sum())
+        or item["docs_in"] != int(before.sum())
+    ):
+        raise LawError(
+            f"{where}: {item['docs_in']} documents in, {item['kept']} kept, {n_dropped} dropped; "
+            f"the verdict file says {int(before.sum())} in, {int(keep.sum())} kept."
+        )

@@ -1,0 +1,303 @@
+"""The pipeline as a list of passes over independent items: the same for the command line and Airflow.
+
+A run goes through stages: ingest, then those of the config's steps, pack. A stage is a few passes; a pass
+is a number of items that may run in any order, on any worker, twice, or not at all if their marker
+stands; between two passes lies a barrier. Closing a stage checks the conservation law and writes markers.
+
+    plan -> [ingest.read] close -> [exact.scatter][exact.resolve][exact] close -> [html_noise+length] close
+         -> [pack.encode][pack.assemble] close -> report
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from curation.close import close_step, is_closed
+from curation.config import RunConfig, parse_config
+from curation.errors import InputError, RunError
+from curation.ids import digest8
+from curation.judge import judge_shard
+from curation.run import Run, file_sha256, peak_memory, read_json, write_json
+from curation.shards import Shard, alive_mask, shards_of
+from curation.steps import PlacedStep, StepContext, place_steps, stage_of_each
+from curation.verdicts import STAGES, DataSetStep
+
+__all__ = ["ALL_STAGES", "Pass", "Pipeline"]
+
+ALL_STAGES = ("ingest", *STAGES, "pack")
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Independent items of one kind of work, with a barrier before and after."""
+
+    stage: str
+    name: str
+    """`ingest.read`, `exact.scatter`, `exact`, `html_noise+length`, `pack.encode` ..."""
+    n_items: int
+    what: str
+    """Unit of an item: part, shard, hash range, file."""
+
+
+class Pipeline:
+    """A run with its config, ready to do any item of any pass."""
+
+    def __init__(self, run: Run, config: RunConfig | None = None) -> None:
+        self.run = run
+        self.config = config or parse_config(run.config_path.read_text(encoding="utf-8"), str(run.config_path))
+        self.judge_all = bool(run.info.get("judge_all", False))
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Pipeline:
+        """Open the run in `folder` with the config that lies there."""
+        return cls(Run(Path(folder)))
+
+    # -- what there is to do -------------------------------------------------------------------
+
+    @cached_property
+    def plan(self) -> Any:
+        """The plan of ingest: parts made of slices of the inputs."""
+        from curation.ingest.plan import Plan
+
+        return Plan.from_json(read_json(self.run.shards / "plan.json"))
+
+    @cached_property
+    def shards(self) -> list[Shard]:
+        """All shards, once ingest is closed."""
+        return shards_of(self.run)
+
+    @cached_property
+    def placed(self) -> list[PlacedStep]:
+        """The config's steps with digests and folders, once ingest is closed."""
+        return place_steps(self.run, self.config.steps, judge_all=self.judge_all)
+
+    def stages(self) -> list[str]:
+        """The stages this config uses, in order."""
+        used = set(stage_of_each(self.config.steps))
+        pack = ["pack"] if self.config.top.pack is not None else []
+        return ["ingest", *[stage for stage in STAGES if stage in used], *pack]
+
+    def passes(self, stage: str) -> list[Pass]:
+        """The passes of a stage that is not closed yet; empty if it is. After ingest, every stage can be asked."""
+        if stage == "ingest":
+            closed = (self.run.shards / "_done.json").exists()
+            return [] if closed else [Pass("ingest", "ingest.read", len(self.plan.parts), "part")]
+        if stage == "pack":
+            return self._pack_passes()
+        return self._step_passes(stage)
+
+    def _step_passes(self, stage: str) -> list[Pass]:
+        passes: list[Pass] = []
+        for group in self._groups(stage):
+            first = group[0]
+            if all(is_closed(placed.folder) for placed in group):
+                continue
+            if isinstance(first.step, DataSetStep) and not is_closed(first.folder):
+                context = self._context(first)
+                passes += [
+                    Pass(stage, f"{first.name}.{name}", first.step.n_items(name, context), "item")
+                    for name in first.step.passes
+                ]
+            passes.append(Pass(stage, "+".join(placed.name for placed in group), len(self.shards), "shard"))
+        return passes
+
+    def _groups(self, stage: str) -> list[list[PlacedStep]]:
+        """Consecutive steps that one pass over a shard can judge: only the first may be a data-set step."""
+        groups: list[list[PlacedStep]] = []
+        for placed, its_stage in zip(self.placed, stage_of_each(self.config.steps), strict=True):
+            if its_stage != stage:
+                continue
+            if not groups or isinstance(placed.step, DataSetStep):
+                groups.append([])
+            groups[-1].append(placed)
+        return groups
+
+    def _pack_passes(self) -> list[Pass]:
+        if self.config.top.pack is None or self._pack_done() is not None:
+            return []
+        return [Pass("pack", "pack.encode", len(self.shards), "shard"), Pass("pack", "pack.assemble", 1, "file")]
+
+    def _context(self, placed: PlacedStep) -> StepContext:
+        return StepContext(self.shards, placed.previous, self.run.work / placed.folder.name, self.config.top.memory_mb)
+
+    # -- doing it ------------------------------------------------------------------------------
+
+    def run_item(self, pass_name: str, item: int) -> dict[str, Any]:
+        """Do one item of a pass, or nothing if its marker stands. Safe to run twice at once.
+
+        Returns:
+            A few counts, less than 1 kB.
+        """
+        if pass_name == "ingest.read":
+            return self._ingest(item)
+        if pass_name == "pack.encode":
+            return self._encode(item)
+        if pass_name == "pack.assemble":
+            return self._assemble()
+        name, _, part = pass_name.partition(".")
+        if part:
+            return self._data_set_item(self._by_name(name), part, item)
+        group = [self._by_name(step) for step in pass_name.split("+")]
+        return judge_shard(self.run, group, item, self.shards, self.config.top.memory_mb)
+
+    def _by_name(self, name: str) -> PlacedStep:
+        return next(placed for placed in self.placed if placed.name == name)
+
+    def _ingest(self, item: int) -> dict[str, Any]:
+        from curation.ingest.part import ingest_part
+
+        part = self.plan.parts[item]
+        marker = ingest_part(
+            part, shards=self.run.shards, quarantine=self.run.quarantine, config=self.config.top.ingest
+        )
+        documents = sum(slice_["documents"] for slice_ in marker["inputs"])
+        return {"item": item, "documents": documents, "reused": bool(marker.get("reused"))}
+
+    def _data_set_item(self, placed: PlacedStep, pass_name: str, item: int) -> dict[str, Any]:
+        context = self._context(placed)
+        marker_path = context.item_marker_path(pass_name, item)
+        path = context.item_path(pass_name, item)
+        if marker_path.exists() and path.exists() and file_sha256(path) == read_json(marker_path)["sha256"]:
+            return {"item": item, "reused": True}
+        assert isinstance(placed.step, DataSetStep)
+        with peak_memory() as used:
+            placed.step.run_item(pass_name, item, context)
+        write_json(marker_path, {"sha256": file_sha256(path), **used})
+        return {"item": item, "reused": False}
+
+    # -- pack ----------------------------------------------------------------------------------
+
+    def _last_folder(self) -> Path | None:
+        return self.placed[-1].folder if self.placed else None
+
+    def pack_digest(self) -> str:
+        """Digest of everything that decides the token file: the last step's verdicts and the pack config."""
+        from curation.pack import pack_digest
+
+        assert self.config.top.pack is not None
+        last = self.placed[-1].digest if self.placed else digest8([[s.name, s.sha256] for s in self.shards])
+        return digest8([last, pack_digest(self.config.top.pack)])
+
+    def _pack_done(self) -> dict[str, Any] | None:
+        path = self.run.pack / "_done.json"
+        if not path.exists():
+            return None
+        marker: dict[str, Any] = read_json(path)
+        tokens = self.run.pack / "tokens.arrow"
+        intact = marker["digest"] == self.pack_digest() and tokens.exists() and tokens.stat().st_size == marker["bytes"]
+        return marker if intact else None
+
+    def _part_path(self, shard: Shard) -> Path:
+        return self.run.work / f"pack-{self.pack_digest()}" / f"{shard.name}.arrow"
+
+    def _encode(self, item: int) -> dict[str, Any]:
+        from curation.pack import encode_shard
+
+        assert self.config.top.pack is not None
+        shard = self.shards[item]
+        out = self._part_path(shard)
+        marker_path = out.with_suffix(".json")
+        if marker_path.exists() and out.exists() and file_sha256(out) == read_json(marker_path)["sha256"]:
+            return {"item": shard.name, "reused": True}
+        with peak_memory() as used:
+            counts = encode_shard(shard.path, alive_mask(self._last_folder(), shard), out, self.config.top.pack)
+        write_json(marker_path, {**counts, "sha256": file_sha256(out), **used})
+        return {"item": shard.name, "documents": counts["documents"], "tokens": counts["tokens"], "reused": False}
+
+    def _assemble(self) -> dict[str, Any]:
+        from curation.pack import assemble
+
+        assert self.config.top.pack is not None
+        parts = [self._part_path(shard) for shard in self.shards]
+        with peak_memory() as used:
+            packed = assemble(
+                parts,
+                pack_folder=self.run.pack,
+                config=self.config.top.pack,
+                run_id=self.run.run_id,
+                config_digest=self.config.digest(),
+            )
+        tokens = self.run.pack / "tokens.arrow"
+        marker = {"digest": self.pack_digest(), "bytes": tokens.stat().st_size, "packed": packed, **used}
+        write_json(self.run.pack / "_done.json", marker)
+        return {"item": 0, **packed}
+
+    # -- closing -------------------------------------------------------------------------------
+
+    def close(self, stage: str) -> dict[str, Any]:
+        """Check the law of a stage and write its markers. Nothing is done twice.
+
+        Returns:
+            A few counts, less than 1 kB.
+
+        Raises:
+            LawError: documents were lost or invented.
+            InputError: too much of the input is in the quarantine.
+        """
+        if stage == "ingest":
+            return self._close_ingest()
+        if stage == "pack":
+            return self._close_pack()
+        counts: dict[str, Any] = {}
+        for placed, its_stage in zip(self.placed, stage_of_each(self.config.steps), strict=True):
+            if its_stage == stage:
+                marker = close_step(placed, self.shards)
+                counts[placed.name] = {key: marker[key] for key in ("docs_in", "docs_kept", "seconds", "peak_rss_mb")}
+                shutil.rmtree(self.run.work / placed.folder.name, ignore_errors=True)
+        return counts
+
+    def _close_ingest(self) -> dict[str, Any]:
+        from curation.ingest.close import close_ingest
+
+        done = self.run.shards / "_done.json"
+        totals: dict[str, Any] = (
+            read_json(done)
+            if done.exists()
+            else close_ingest(
+                shards=self.run.shards,
+                quarantine=self.run.quarantine,
+                inputs_path=self.run.folder / "inputs.json",
+                plan=self.plan,
+                config=self.config.top.ingest,
+            )
+        )
+        self.__dict__.pop("shards", None)
+        self.__dict__.pop("placed", None)
+        return {key: totals[key] for key in ("files", "lines", "documents", "seconds", "peak_rss_mb")}
+
+    def _close_pack(self) -> dict[str, Any]:
+        marker = self._pack_done()
+        if marker is None:
+            raise RunError(f"{self.run.pack} holds no finished token file. Run the same command again.")
+        kept = self.placed and read_json(self.placed[-1].folder / "_done.json")["docs_kept"]
+        expected = kept if self.placed else sum(shard.rows for shard in self.shards)
+        packed: dict[str, Any] = marker["packed"]
+        if packed["documents"] != expected:
+            from curation.errors import LawError
+
+            raise LawError(
+                f"{expected} documents were kept, but {packed['documents']} lie in {self.run.pack / 'tokens.arrow'}."
+            )
+        shutil.rmtree(self.run.work, ignore_errors=True)
+        return packed
+
+
+def check_plan_unchanged(stored: Any, planned: Any, run_id: str) -> None:
+    """Refuse to continue a run whose inputs changed since it began.
+
+    Raises:
+        InputError: names the first inputs that differ.
+    """
+    before = {i["source"]: (i["size"], i["mtime"]) for i in stored["inputs"]}
+    now = {i["source"]: (i["size"], i["mtime"]) for i in planned["inputs"]}
+    changed: Sequence[str] = sorted(s for s in before.keys() | now.keys() if before.get(s) != now.get(s))
+    if changed:
+        raise InputError(
+            f"{len(changed)} inputs changed since run {run_id} began, such as {changed[0]}. "
+            "Start a new run (leave out --run), or put the inputs back."
+        )

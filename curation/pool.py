@@ -1,0 +1,93 @@
+"""Worker processes for the items of a pass, with an error that says which item died and why.
+
+One worker runs in this process. More are started by a fork server, so that no thread or lock of this
+process is copied; each opens the run once and keeps it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from curation.errors import RunError
+from curation.pipeline import Pass, Pipeline
+
+__all__ = ["Pool", "run_one"]
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: str, version: tuple[int, ...]) -> Pipeline:
+    return Pipeline.open(folder)
+
+
+def run_one(folder: str, pass_name: str, item: int) -> dict[str, Any]:
+    """Do one item in this process; the run is opened again only when its config or shards changed."""
+    version = tuple(
+        path.stat().st_mtime_ns if path.exists() else 0
+        for path in (Path(folder) / "config.yaml", Path(folder) / "shards/_done.json")
+    )
+    return _opened(folder, version).run_item(pass_name, item)
+
+
+class Pool:
+    """`workers` processes over one run; a context manager."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.folder = str(folder)
+        self.workers = max(1, workers)
+        self._executor: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=kind is None, cancel_futures=True)
+
+    def run(self, work: Pass) -> Iterator[dict[str, Any]]:
+        """Do all items of a pass; yields their counts as they finish.
+
+        Raises:
+            RunError: a worker was killed, most often for its memory.
+        """
+        if self.workers == 1 or work.n_items <= 1:
+            for item in range(work.n_items):
+                yield run_one(self.folder, work.name, item)
+            return
+        if self._executor is None:
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload(["curation.pipeline"])
+            self._executor = ProcessPoolExecutor(self.workers, mp_context=context)
+        yield from self._run_on(self._executor, work)
+
+    def _run_on(self, executor: ProcessPoolExecutor, work: Pass) -> Iterator[dict[str, Any]]:
+        waiting = list(range(work.n_items - 1, -1, -1))
+        running: dict[Future[dict[str, Any]], int] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < 2 * self.workers:
+                    item = waiting.pop()
+                    running[executor.submit(run_one, self.folder, work.name, item)] = item
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    running.pop(future)
+                    yield future.result()
+        except BrokenProcessPool:
+            items = sorted(running.values())
+            raise RunError(
+                f"a worker process died in pass {work.name} while {work.what}s {items} were in work (host pid {os.getpid()}): "
+                "most often the system killed it for its memory. Use fewer --workers or a smaller ingest.shard_mb, "
+                "then run the same command again: it goes on where it stopped."
+            ) from None
+        finally:
+            for future in running:
+                future.cancel()

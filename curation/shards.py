@@ -1,0 +1,136 @@
+"""Reading shards and the verdicts beside them, guarded by row counts and checksums.
+
+Shards are memory-mapped: opening costs a hash of the file (about 40 ms for 64 MB), and columns are
+zero-copy views of the page cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.errors import RunError
+from curation.run import Run, file_sha256, publish
+
+__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "write_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file of documents, as the marker of ingest describes it."""
+
+    name: str
+    path: Path
+    rows: int
+    text_bytes: int
+    sha256: str
+
+
+def shards_of(run: Run) -> list[Shard]:
+    """All shards of a run in document order."""
+    return [
+        Shard(s["name"], run.shard_path(s["name"]), int(s["rows"]), int(s["text_bytes"]), s["sha256"])
+        for s in run.ingested()["shards"]
+    ]
+
+
+_verified: set[tuple[str, int, int, str]] = set()
+
+
+def _verify(path: Path, sha256: str) -> None:
+    """Hash a file once per process and version; refuse it if it is not what its marker says."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise RunError(f"{path} is missing. Run the same command again: it will be made anew.") from None
+    key = (str(path), status.st_size, status.st_mtime_ns, sha256)
+    if key in _verified:
+        return
+    found = file_sha256(path)
+    if found != sha256:
+        raise RunError(
+            f"{path} is not the file that was written: expected SHA-256 {sha256[:16]}..., found {found[:16]}.... "
+            "It is damaged or belongs to another run. Delete it and run the same command again."
+        )
+    _verified.add(key)
+
+
+def open_table(path: Path, sha256: str | None = None, rows: int | None = None) -> pa.ipc.RecordBatchFileReader:
+    """Map an Arrow file of a run after checking it.
+
+    Raises:
+        RunError: missing, damaged, or not `rows` rows long.
+    """
+    if sha256 is not None:
+        _verify(path, sha256)
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunError(
+            f"{path} cannot be read as an Arrow file: {error}. Delete it and run the command again."
+        ) from error
+    if rows is not None:
+        found = sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
+        if found != rows:
+            raise RunError(f"{path} holds {found} rows where {rows} were expected: it belongs to another run.")
+    return reader
+
+
+def batches(shard: Shard, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of a shard with the row number at which each begins."""
+    reader = open_table(shard.path, shard.sha256, shard.rows)
+    start = 0
+    for i in range(reader.num_record_batches):
+        batch = reader.get_batch(i)
+        yield start, batch.select(list(columns))
+        start += batch.num_rows
+
+
+def read_column(shard: Shard, column: str) -> pa.ChunkedArray:
+    """One column of a shard, mapped."""
+    parts = [batch.column(0) for _, batch in batches(shard, [column])]
+    return pa.chunked_array(parts, type=parts[0].type) if parts else pa.chunked_array([], type=pa.null())
+
+
+def alive_mask(folder: Path | None, shard: Shard) -> npt.NDArray[np.bool_]:
+    """Which rows of a shard are still kept after the step in `folder`: bool[rows]. None = before any step."""
+    if folder is None:
+        return np.ones(shard.rows, np.bool_)
+    marker = item_marker(folder, shard.name)
+    reader = open_table(folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows)
+    if marker["shard_sha256"] != shard.sha256:
+        raise RunError(
+            f"{folder / shard.name}.arrow speaks about another version of shard {shard.name}: delete {folder}."
+        )
+    keep = [reader.get_batch(i).column("keep") for i in range(reader.num_record_batches)]
+    if not keep:
+        return np.zeros(0, np.bool_)
+    return np.concatenate([k.fill_null(False).to_numpy(zero_copy_only=False) for k in keep]).astype(np.bool_)
+
+
+def item_marker(folder: Path, name: str) -> dict[str, Any]:
+    """The marker of one item in a step's folder.
+
+    Raises:
+        RunError: the item is not done.
+    """
+    from curation.run import read_json
+
+    marker: dict[str, Any] = read_json(folder / "_items" / f"{name}.json")
+    return marker
+
+
+def write_table(path: Path, table: pa.Table | pa.RecordBatch) -> None:
+    """Publish an Arrow file atomically."""
+    with (
+        publish(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as sink,
+        pa.ipc.new_file(sink, table.schema) as writer,
+    ):
+        writer.write(table)

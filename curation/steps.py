@@ -1,0 +1,126 @@
+"""From the config's list of steps to step objects, their digests and their folders.
+
+The digest of a step names everything that decides its verdicts: name, version, config, model
+checksums and the digest of the step before it. Same folder = same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from curation.dedup import DATA_SET_STEPS
+from curation.errors import ConfigError, nearest
+from curation.filters import FILTERS
+from curation.ids import digest8
+from curation.run import Run, read_json
+from curation.shards import Shard, open_table, shards_of
+from curation.verdicts import STAGES, Step
+
+__all__ = ["STEPS", "PlacedStep", "StepContext", "place_steps", "stage_of_each", "step_class"]
+
+STEPS: dict[str, str] = {**DATA_SET_STEPS, **FILTERS}
+"""Every step by name: the import path of its class."""
+
+
+@cache
+def step_class(name: str) -> type[Step]:
+    """The class of a step.
+
+    Raises:
+        ConfigError: there is no such step; the message names the nearest one.
+    """
+    if name not in STEPS:
+        raise ConfigError(f"unknown step {name!r}{nearest(name, STEPS)}. Known steps: {', '.join(sorted(STEPS))}.")
+    module, _, attribute = STEPS[name].partition(":")
+    found: type[Step] = getattr(import_module(module), attribute)
+    assert found.name == name, f"{STEPS[name]} calls itself {found.name!r}"
+    return found
+
+
+@dataclass(frozen=True)
+class PlacedStep:
+    """A step in its place in a run."""
+
+    index: int
+    """0-based position in the config's list."""
+    step: Step
+    digest: str
+    score_digest: str
+    """Digest of what decides the scores: equal for two configs that differ in thresholds only."""
+    folder: Path
+    previous: Path | None
+    """Folder of the step before, whose kept documents this one looks at. None: all documents."""
+
+    @property
+    def name(self) -> str:
+        return self.step.name
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """What a data-set step is given: the shards, who is alive, and a folder for the files of its passes."""
+
+    shards: Sequence[Shard]
+    previous: Path | None
+    """Folder of the step before; see `shards.alive_mask`."""
+    folder: Path
+    memory_mb: int
+
+    def item_path(self, pass_name: str, item: int) -> Path:
+        """Where an item of a pass is published."""
+        return self.folder / pass_name / f"{item:05d}.arrow"
+
+    def item_marker_path(self, pass_name: str, item: int) -> Path:
+        return self.folder / pass_name / "_items" / f"{item:05d}.json"
+
+    def open_item(self, pass_name: str, item: int) -> pa.Table:
+        """Map what an item published, after checking it against its marker.
+
+        Raises:
+            RunError: the item is not done, or damaged.
+        """
+        marker = read_json(self.item_marker_path(pass_name, item))
+        return open_table(self.item_path(pass_name, item), marker["sha256"]).read_all()
+
+
+def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> list[PlacedStep]:
+    """Give each step its digest and folder, chained from the digest of the shards.
+
+    Args:
+        judge_all: every step looks at every document, as if it stood alone (`corpusmill judge`).
+    """
+    shards = digest8([[s.name, s.sha256] for s in shards_of(run)])
+    previous_digest, previous = shards, None
+    placed: list[PlacedStep] = []
+    for index, step in enumerate(steps):
+        identity: dict[str, Any] = {
+            "name": step.name,
+            "version": step.version,
+            "models": dict(step.model_checksums()),
+        }
+        digest = digest8({**identity, "config": step.config.model_dump(mode="json"), "previous": previous_digest})
+        score_digest = digest8({**identity, "config": dict(step.score_config()), "shards": shards})
+        folder = run.steps / f"{index + 1:02d}-{step.name}-{digest}"
+        placed.append(PlacedStep(index, step, digest, score_digest, folder, previous))
+        if not judge_all:
+            previous_digest, previous = digest, folder
+    return placed
+
+
+def stage_of_each(steps: Sequence[Step]) -> list[str]:
+    """The stage in which each step runs: its own, or a later one if the YAML puts it after that.
+
+    The YAML's order always holds; stages only group steps for the engine and the reader.
+    """
+    stages, reached = [], 0
+    for step in steps:
+        reached = max(reached, STAGES.index(step.stage))
+        stages.append(STAGES[reached])
+    return stages
