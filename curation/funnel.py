@@ -71,7 +71,8 @@ def funnel_rows(funnel: dict[str, Any]) -> Iterator[tuple[str, int, int, str]]:
         yield step["name"], step["docs_kept"], dropped, _reasons(step["dropped"])
     if funnel["packed"] is not None:
         packed = funnel["packed"]
-        text = f"{packed['tokens']:,} tokens in {packed['sequences']:,} sequences of {packed['seq_len']}, {packed['padding_share']:.2%} padding"
+        sequences = f"{packed['sequences']:,} sequences of {packed['seq_len']}"
+        text = f"{packed['tokens']:,} tokens in {sequences}, {packed['padding_share']:.2%} padding"
         yield "packed", packed["documents"], 0, text
 
 

@@ -1,0 +1,66 @@
+# Everything stays inside this folder: .venv, .airflow, .cache.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV_VERSION := 0.13.9
+export UV_CACHE_DIR := $(CURDIR)/.cache/uv
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+PACKAGES := curation tokenization quality_models dags tools demo tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up down test lint types imports unit slow bench docs lock services clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet uv==$(UV_VERSION)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
+	touch $@
+
+setup: $(VENV)/.installed ## install everything into .venv
+
+demo: setup ## curate the demo input through a local Airflow and show what became of it
+	$(BIN)/python tools/airflow_local.py demo
+
+up: setup ## start a local Airflow with its user interface, and leave it running
+	$(BIN)/python tools/airflow_local.py up
+
+down: ## stop the local Airflow
+	[ ! -x $(BIN)/python ] || $(BIN)/python tools/airflow_local.py down
+
+lint: setup ## style and formatting
+	$(BIN)/ruff check $(PACKAGES)
+	$(BIN)/ruff format --check $(PACKAGES)
+
+types: setup ## mypy --strict
+	$(BIN)/mypy
+
+imports: setup ## imports go one way: dags -> curation -> (tokenization | quality_models)
+	$(BIN)/lint-imports --no-cache
+
+unit: setup ## the fast tests: under a minute
+	$(BIN)/pytest -m "not slow and not airflow"
+
+test: lint types imports ## lint, types, import rules and every test
+	$(BIN)/pytest --durations=10
+
+services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)
+	@[ -x /usr/bin/redis-server ] && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
+	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql redis-server; }
+
+bench: setup ## measure speed and memory; results are printed, the ones to keep lie in bench/results
+	$(BIN)/python -m tests.bench
+
+docs: setup ## write the generated reference pages anew
+	$(BIN)/python tools/make_reference.py
+
+lock: setup ## resolve pyproject.toml into requirements.lock anew
+	$(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 --no-emit-package torch --all-extras --no-header \
+	  pyproject.toml -o requirements.lock
+
+clean: down ## remove everything that was installed or made here
+	rm -rf $(VENV) .airflow .cache demo-run

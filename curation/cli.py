@@ -1,0 +1,260 @@
+"""The command line: the same functions that the Airflow tasks call.
+
+Exit codes: 0 done, 1 failed, 2 wrong use or configuration. A user's mistake never ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from curation.errors import ConfigError, CorpusmillError
+
+if TYPE_CHECKING:
+    from curation.pipeline import Pipeline
+
+__all__ = ["build_parser", "main"]
+
+log = logging.getLogger("corpusmill")
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with the nearest known command in its error."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(2, f"corpusmill: {message}\nSee `{self.prog} --help`.\n")
+
+
+def _command(commands: argparse._SubParsersAction[_Parser], name: str, summary: str, examples: str) -> _Parser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog="examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _add_job(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a shipped config: demo, web ...")
+    parser.add_argument("--input", nargs="+", required=True, metavar="PATH", help="files, folders, globs or URLs")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_words=30"
+    )
+    parser.add_argument(
+        "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: all cores)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
+    return value
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser with all commands."""
+    parser = _Parser(
+        prog="corpusmill",
+        description="Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    run = _command(
+        commands,
+        "run",
+        "run the whole pipeline; the last line printed is the run's folder",
+        """
+corpusmill run web --input crawl/ --root out
+corpusmill run web --input 'crawl/*.jsonl.zst' --root out --workers 8 --set length.min_words=30
+corpusmill run web --input crawl/ --root out                  the same again: goes on, or has nothing to do
+corpusmill run web --input crawl/ --root out --run RUN_ID --set length.min_words=20     decides anew in an old run""",
+    )
+    _add_job(run)
+    run.add_argument(
+        "--root", type=Path, metavar="DIR", help="folder of all runs (default: CORPUSMILL_ROOT, or ./runs-root)"
+    )
+    run.add_argument("--run", metavar="RUN_ID", help="use or make this very run")
+    run.add_argument("--new", action="store_true", help="a new run even if the same job has been done")
+    run.set_defaults(function=_run)
+
+    judge = _command(
+        commands,
+        "judge",
+        "every step on every document, as if each stood alone: one JSON line a document",
+        "corpusmill judge web --input sample.jsonl --output judged.jsonl",
+    )
+    _add_job(judge)
+    judge.add_argument("--output", type=Path, required=True, metavar="OUT.jsonl")
+    judge.set_defaults(function=_judge)
+
+    explain = _command(
+        commands,
+        "explain",
+        "one document's path through a run: scores, reasons, the copy that was kept",
+        "corpusmill explain out/runs/web-20260520-142322-8c4a zh-000123\ncorpusmill explain RUN part-3.jsonl:1042",
+    )
+    explain.add_argument("run", metavar="RUN", help="a run's folder, or its id under --root")
+    explain.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
+    explain.add_argument("--root", type=Path, metavar="DIR")
+    explain.set_defaults(function=_explain)
+
+    export = _command(
+        commands,
+        "export",
+        "write the kept documents of a run",
+        "corpusmill export out/runs/web-20260520-142322-8c4a --output kept.jsonl.zst",
+    )
+    export.add_argument("run", metavar="RUN")
+    export.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.zst or .parquet"
+    )
+    export.add_argument("--root", type=Path, metavar="DIR")
+    export.set_defaults(function=_export)
+
+    report = _command(
+        commands, "report", "build a run's report anew and print its path and the funnel", "corpusmill report RUN"
+    )
+    report.add_argument("run", metavar="RUN")
+    report.add_argument("--root", type=Path, metavar="DIR")
+    report.set_defaults(function=_report)
+
+    verify = _command(
+        commands, "verify", "check every checksum and bound of a token file", "corpusmill verify RUN/pack/tokens.arrow"
+    )
+    verify.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
+    verify.set_defaults(function=_verify)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    arguments = build_parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    function: Callable[[argparse.Namespace], int] = arguments.function
+    try:
+        return function(arguments)
+    except CorpusmillError as error:
+        print(f"corpusmill: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("corpusmill: stopped. Run the same command again: it goes on where it stopped.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output (head, less) went away: not an error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from curation.config import environment, load_config
+    from curation.launch import drive, finish_run, start_run
+    from curation.progress import ProgressDisplay
+    from curation.report.table import print_funnel
+
+    if arguments.run and arguments.new:
+        raise ConfigError("--run and --new exclude each other: --run takes up a run, --new begins one.")
+    config = load_config(arguments.config, arguments.set)
+    pipeline = start_run(
+        config,
+        arguments.input,
+        arguments.root or environment().root,
+        run_id=arguments.run,
+        new=arguments.new,
+        workers=arguments.workers,
+    )
+    _log_to(pipeline)
+    log.info("run %s", pipeline.run.run_id)
+    with ProgressDisplay(quiet=arguments.quiet) as progress:
+        drive(pipeline, workers=arguments.workers, progress=progress)
+    print_funnel(finish_run(pipeline))
+    print(pipeline.run.folder)
+    return 0
+
+
+def _log_to(pipeline: Pipeline) -> None:
+    """Lines of this process go to the run's own log too, each with the run id."""
+    folder = pipeline.run.folder / "logs"
+    folder.mkdir(exist_ok=True)
+    handler = logging.FileHandler(folder / "run.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(f"%(asctime)s {pipeline.run.run_id} %(levelname)s %(message)s"))
+    log.addHandler(handler)
+
+
+def _judge(arguments: argparse.Namespace) -> int:
+    from curation.config import load_config
+    from curation.judgements import write_judgements
+    from curation.launch import drive, start_run
+    from curation.progress import ProgressDisplay
+
+    # Judging looks at steps only, and bad lines are reported, not a reason to stop.
+    config = load_config(arguments.config, [*arguments.set, "ingest.max_quarantine_share=1", "pack="])
+    with tempfile.TemporaryDirectory(prefix="corpusmill-judge-") as root:
+        pipeline = start_run(config, arguments.input, Path(root), workers=arguments.workers, judge_all=True)
+        with ProgressDisplay(quiet=arguments.quiet) as progress:
+            drive(pipeline, workers=arguments.workers, progress=progress)
+        count = write_judgements(pipeline, arguments.output)
+        quarantined = pipeline.run.ingested()["quarantined"]
+    log.info("%d documents judged, written to %s", count, arguments.output)
+    if quarantined:
+        detail = ", ".join(f"{reason} {n}" for reason, n in sorted(quarantined.items()))
+        log.warning("%d lines could not be read and are not judged: %s", sum(quarantined.values()), detail)
+    return 0
+
+
+def _open(arguments: argparse.Namespace) -> Pipeline:
+    from curation.config import environment
+    from curation.pipeline import Pipeline
+    from curation.run import Run
+
+    return Pipeline(Run.find(arguments.run, arguments.root or environment().root))
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from curation.explain import explain, explanation_lines
+
+    for explanation in explain(_open(arguments), arguments.id):
+        print("\n".join(explanation_lines(explanation)))
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from curation.export import export_kept
+
+    count = export_kept(_open(arguments), arguments.output)
+    log.info("%d documents written to %s", count, arguments.output)
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from curation.launch import finish_run
+    from curation.report.table import print_funnel
+
+    pipeline = _open(arguments)
+    print_funnel(finish_run(pipeline))
+    print(pipeline.run.report / "report.html")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from tokenization.reader import verify
+
+    path = arguments.file / "pack" / "tokens.arrow" if arguments.file.is_dir() else arguments.file
+    if not path.is_file():
+        raise ConfigError(f"no token file at {path}. Give a token file, or the folder of a run that packed one.")
+    report = verify(path)
+    print(report)
+    return 0 if report.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

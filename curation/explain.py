@@ -1,0 +1,164 @@
+"""One document's path through a run: where it came from, what each step scored and said, the copy that was kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.errors import ConfigError
+from curation.pipeline import Pipeline
+from curation.shards import Shard, batches, item_marker, open_table
+from curation.steps import PlacedStep
+
+__all__ = ["Explanation", "StepVerdict", "explain", "explanation_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepVerdict:
+    """What one step said: keep is None where it did not look."""
+
+    step: str
+    keep: bool | None
+    reason: str | None
+    sentence: str | None
+    scores: dict[str, Any]
+    thresholds: dict[str, list[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A document and its verdicts in order; or a quarantined record, with no verdicts."""
+
+    document: dict[str, Any]
+    verdicts: list[StepVerdict] = field(default_factory=list)
+    partners: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Kept documents that this one duplicates, by doc_id in hex."""
+
+
+def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanation]:
+    """All documents and quarantined records that `wanted` names, at most `limit`.
+
+    Args:
+        wanted: the document's own id, its doc_id in hex, or FILE:LINE (the end of the file's path will do).
+
+    Raises:
+        ConfigError: nothing in the run is called so.
+    """
+    found: list[Explanation] = []
+    for index, shard in enumerate(pipeline.shards):
+        for row, document in _rows_called(shard, wanted):
+            verdicts = [_verdict(placed, shard, row) for placed in pipeline.placed]
+            partners = _partners(pipeline, verdicts)
+            found.append(
+                Explanation({**document, "shard": pipeline.shards[index].name, "row": row}, verdicts, partners)
+            )
+            if len(found) == limit:
+                return found
+    found += [Explanation(entry) for entry in _quarantined(pipeline, wanted)][: limit - len(found)]
+    if not found:
+        raise ConfigError(
+            f"run {pipeline.run.run_id} has no document with id or doc_id {wanted!r} and no record at that FILE:LINE. "
+            "Ids are those of the input; `corpusmill export` and the report show them."
+        )
+    return found
+
+
+def _rows_called(shard: Shard, wanted: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of a shard by id, doc_id or FILE:LINE."""
+    hexed = _hex16(wanted)
+    file, colon, line = wanted.rpartition(":")
+    by_place = bool(colon) and line.isdigit()
+    for start, batch in batches(shard, ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]):
+        hit = pc.equal(batch.column("id"), wanted)
+        if hexed is not None:
+            hit = pc.or_(hit, pc.equal(batch.column("doc_id"), pa.scalar(hexed, pa.binary(16))))
+        if by_place:
+            source = batch.column("source").cast(pa.string())
+            place = pc.and_(pc.ends_with(source, file), pc.equal(batch.column("line"), int(line)))
+            hit = pc.or_(hit, place)
+        for row in pc.indices_nonzero(hit).to_pylist():
+            document = batch.slice(row, 1).to_pylist()[0]
+            document["doc_id"] = document["doc_id"].hex()
+            yield start + row, document
+
+
+def _hex16(text: str) -> bytes | None:
+    try:
+        value = bytes.fromhex(text)
+    except ValueError:
+        return None
+    return value if len(value) == 16 else None
+
+
+def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
+    marker = item_marker(placed.folder, shard.name)
+    table = open_table(placed.folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
+    values = table.slice(row, 1).to_pylist()[0]
+    keep, reason = values.pop("keep"), values.pop("reason")
+    scores = {k: v.hex() if isinstance(v, bytes) else v for k, v in values.items() if v is not None}
+    thresholds = {name: list(limits) for name, limits in placed.step.thresholds().items()}
+    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds)
+
+
+def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict[str, Any]]:
+    """The kept documents that the verdicts name, read from their shards."""
+    wanted = {v.scores["kept_doc_id"] for v in verdicts if "kept_doc_id" in v.scores}
+    found: dict[str, dict[str, Any]] = {}
+    for shard in pipeline.shards if wanted else []:
+        for doc_id in sorted(wanted - found.keys()):
+            for _, document in _rows_called(shard, doc_id):
+                found[doc_id] = document
+    return found
+
+
+def _quarantined(pipeline: Pipeline, wanted: str) -> Iterator[dict[str, Any]]:
+    """Quarantined records at FILE:LINE."""
+    file, colon, line = wanted.rpartition(":")
+    if not (colon and line.isdigit() and file):
+        return
+    for path in sorted(pipeline.run.quarantine.glob("*.jsonl")):
+        with path.open(encoding="utf-8") as stream:
+            for row in stream:
+                entry = json.loads(row)
+                if entry["line"] == int(line) and str(entry["file"]).endswith(file):
+                    yield entry
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
+    """The explanation for a person, as lines of plain text."""
+    document = explanation.document
+    if not explanation.verdicts and "reason" in document:
+        yield f"quarantined: {document['reason']}: {document['file']}, line {document['line']}, byte {document['byte_offset']}"
+        yield f"  {document.get('detail') or ''}"
+        raw = document.get("raw") or f"base64 {document.get('raw_base64', '')}"
+        yield f"  raw: {_shown(raw)}"
+        return
+    place = f"line {document['line']}" + (
+        f", byte {document['byte_offset']}" if document["byte_offset"] is not None else ""
+    )
+    yield f"{document['id']}  (doc_id {document['doc_id']})"
+    yield f"  from {document['source']}, {place}" + (f", {document['url']}" if document["url"] else "")
+    width = max((len(v.step) for v in explanation.verdicts), default=0)
+    for verdict in explanation.verdicts:
+        word = {True: "kept", False: "dropped", None: "not looked at"}[verdict.keep]
+        because = f"  {verdict.reason}: {verdict.sentence}" if verdict.reason else ""
+        yield f"  {verdict.step:<{width}}  {word}{because}"
+        for name, value in verdict.scores.items():
+            limits = ", ".join(f"{limit:g}" for limit in verdict.thresholds.get(name, []))
+            number = f"{value:.4g}" if isinstance(value, float) else value
+            yield f"  {'':<{width}}    {name} = {number}" + (f"  (threshold {limits})" if limits else "")
+    for doc_id, partner in explanation.partners.items():
+        yield f"  kept instead: {partner['id']} (doc_id {doc_id}), {partner['source']}, line {partner['line']}"
+        yield f"    {_shown(partner['text'])}"
+    yield f"  text, {len(document['text']):,} characters: {_shown(document['text'])}"
+
+
+def _shown(text: str, limit: int = 300) -> str:
+    """The beginning of a text on one line, control characters made visible, the cut marked."""
+    head = "".join(c if c.isprintable() else "\\n" if c == "\n" else f"\\u{ord(c):04x}" for c in text[:limit])
+    return head + (f" ... ({len(text) - limit:,} more characters)" if len(text) > limit else "")
