@@ -92,7 +92,7 @@ def drive(pipeline: Pipeline, *, workers: int, progress: Progress | None = None)
     """
     report = progress or (lambda work, done: None)
     try:
-        with Pool(pipeline.run.folder, workers) as pool:
+        with pipeline.run.locked(), Pool(pipeline.run.folder, workers) as pool:
             for stage in pipeline.stages():
                 for work in pipeline.passes(stage):
                     report(work, 0)

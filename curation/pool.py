@@ -6,8 +6,11 @@ process is copied; each opens the run once and keeps it.
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -34,6 +37,16 @@ def run_one(folder: str, pass_name: str, item: int) -> dict[str, Any]:
         for path in (Path(folder) / "config.yaml", Path(folder) / "shards/_done.json")
     )
     return _opened(folder, version).run_item(pass_name, item)
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this worker when its fork server ends, which ends with the process that started it.
+
+    Without it, workers of a killed run would wait for work for ever.
+    """
+    pr_set_pdeathsig = 1
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
 class Pool:
@@ -66,7 +79,7 @@ class Pool:
         if self._executor is None:
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(["curation.pipeline"])
-            self._executor = ProcessPoolExecutor(self.workers, mp_context=context)
+            self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_die_with_parent)
         yield from self._run_on(self._executor, work)
 
     def _run_on(self, executor: ProcessPoolExecutor, work: Pass) -> Iterator[dict[str, Any]]:

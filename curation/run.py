@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -198,6 +199,24 @@ class Run:
         """Change entries of run.json."""
         self.info = {**read_json(self.folder / "run.json"), **changes}
         write_json(self.folder / "run.json", self.info)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process on this machine; the lock goes with the process, even when it is killed.
+
+        Items are safe to run twice at once; the lock spares two people the work of doing everything twice.
+
+        Raises:
+            RunError: another process holds it.
+        """
+        with (self.folder / ".lock").open("w") as stream:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"run {self.run_id} is in work by another process. Wait for it to end, or begin another run with --new."
+                ) from None
+            yield
 
     # -- paths --------------------------------------------------------------------------------
 

@@ -62,6 +62,8 @@ class Exact(DataSetStep):
     def n_items(self, pass_name: str, context: StepContext) -> int:
         if pass_name == "scatter":
             return len(context.shards)
+        if not context.shards:
+            return 0
         rows = sum(shard.rows for shard in context.shards)
         return max(1, -(-rows * _BYTES_PER_DOCUMENT // (context.memory_mb * 2**20 // 2)))
 
