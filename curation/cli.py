@@ -49,7 +49,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_words=30"
     )
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: all cores)"
+        "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
 

@@ -37,7 +37,7 @@ SHIPPED = Path(__file__).resolve().parent.parent / "configs"
 class TopLevel(BaseModel):
     """The YAML's top level. `steps` is checked apart, since each step has its own model."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str = Field(default="run", min_length=1, max_length=60)
     """Begins the run id."""

@@ -93,6 +93,7 @@ def drive(pipeline: Pipeline, *, workers: int, progress: Progress | None = None)
     report = progress or (lambda work, done: None)
     try:
         with pipeline.run.locked(), Pool(pipeline.run.folder, workers) as pool:
+            pipeline.run.sweep()
             for stage in pipeline.stages():
                 for work in pipeline.passes(stage):
                     report(work, 0)
@@ -115,4 +116,5 @@ def finish_run(pipeline: Pipeline) -> dict[str, Any]:
     if pipeline.run.info["state"] != "done":
         pipeline.run.update(state="done", end=utc_now(), error=None)
     write_report(pipeline.run.folder)
+    pipeline.run.sweep()
     return funnel

@@ -200,6 +200,11 @@ class Run:
         self.info = {**read_json(self.folder / "run.json"), **changes}
         write_json(self.folder / "run.json", self.info)
 
+    def sweep(self) -> None:
+        """Remove what killed writers left behind. Only while nobody writes, or at the very end."""
+        for path in self.folder.rglob(".*.tmp"):
+            path.unlink(missing_ok=True)
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run for this process on this machine; the lock goes with the process, even when it is killed.

@@ -36,7 +36,7 @@ STAGES = ("dedup", "language", "quality", "safety", "tokens")
 class StepConfig(BaseModel):
     """Base of every step's configuration: frozen, unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 @dataclass(frozen=True, slots=True)

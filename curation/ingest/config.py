@@ -12,7 +12,7 @@ __all__ = ["IngestConfig"]
 class IngestConfig(BaseModel):
     """How inputs become shards. Every field here changes the digest of the run."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     format: Literal["auto", "jsonl", "parquet", "arrow", "warc"] = "auto"
     """`auto` goes by magic bytes first, then by the file's name."""

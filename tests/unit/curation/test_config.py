@@ -73,7 +73,11 @@ def test_a_wrong_set_is_refused(override: str) -> None:
 
 def test_a_step_is_overridden_by_its_name_with_or_without_steps_in_front() -> None:
     """`length.x` and `steps.length.x` are the same key."""
-    key = next(name for name, field in type(parse_config(MINIMAL).steps[1].config).model_fields.items() if field.annotation in (int, float))
+    key = next(
+        name
+        for name, field in type(parse_config(MINIMAL).steps[1].config).model_fields.items()
+        if field.annotation in (int, float)
+    )
     one = parse_config(MINIMAL, overrides=[f"length.{key}=7"])
     two = parse_config(MINIMAL, overrides=[f"steps.length.{key}=7"])
     assert one.resolved() == two.resolved() != parse_config(MINIMAL).resolved()

@@ -50,5 +50,10 @@ def test_known_answers() -> None:
 def test_doc_id_tells_places_apart() -> None:
     """Same text at another place, row or file is another occurrence."""
     content = text_id("x")
-    ids = {doc_id("a", 0, 0, content), doc_id("a", 1, 0, content), doc_id("a", 0, 1, content), doc_id("b", 0, 0, content)}
+    ids = {
+        doc_id("a", 0, 0, content),
+        doc_id("a", 1, 0, content),
+        doc_id("a", 0, 1, content),
+        doc_id("b", 0, 0, content),
+    }
     assert len(ids) == 4
