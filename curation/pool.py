@@ -56,6 +56,7 @@ class Pool:
         self.folder = str(folder)
         self.workers = max(1, workers)
         self._executor: ProcessPoolExecutor | None = None
+        self._item = run_one
 
     def __enter__(self) -> Pool:
         return self
@@ -74,7 +75,7 @@ class Pool:
         """
         if self.workers == 1 or work.n_items <= 1:
             for item in range(work.n_items):
-                yield run_one(self.folder, work.name, item)
+                yield self._item(self.folder, work.name, item)
             return
         if self._executor is None:
             context = multiprocessing.get_context("forkserver")
@@ -89,7 +90,7 @@ class Pool:
             while waiting or running:
                 while waiting and len(running) < 2 * self.workers:
                     item = waiting.pop()
-                    running[executor.submit(run_one, self.folder, work.name, item)] = item
+                    running[executor.submit(self._item, self.folder, work.name, item)] = item
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     running.pop(future)
