@@ -1,63 +1,84 @@
 """UTF-8 to code points and their kinds, one character at a time: functions that other kernels inline.
 
-Valid UTF-8 is expected, since Arrow strings are. Invalid bytes are read as U+FFFD, one for each
-maximal subpart as `bytes.decode("utf-8", "replace")` does it, and never make a kernel read beyond
-`end` or stand still: every step is 1 to 4 bytes.
+Addresses are absolute (`memory.address_of`), so that a step is one addition. Valid UTF-8 is expected,
+since Arrow strings are. Invalid bytes are read as U+FFFD, one for each maximal subpart, as
+`bytes.decode("utf-8", "replace")` does it; they never make a kernel read at or beyond `end`, or stand
+still: every step is 1 to 4 bytes.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 import numpy as np
 
 from curation.text.jit import inlined
-from curation.text.spans import Bytes
-from curation.text.tables import KIND_BLOCKS, KIND_INDEX
+from curation.text.memory import Int, byte_at, bytes_in, trailing_zeros
+from curation.text.tables import FOLD_BLOCKS, FOLD_INDEX, KIND_BLOCKS, KIND_INDEX
 
-__all__ = ["Int", "decode", "kind_of"]
-
-Int: TypeAlias = Any
-"""An int64 in compiled code, for which Python's type checker has no one name."""
+__all__ = ["ascii_run", "decode", "fold_of", "kind_of", "low_bits"]
 
 REPLACEMENT = 0xFFFD
 
 
 @inlined
-def _continues(data: Bytes, i: Int, end: Int) -> Int:
-    return i < end and (data[i] & 0xC0) == 0x80
+def _continues(p: Int, end: Int) -> Int:
+    return p < end and byte_at(p) & 0xC0 == 0x80
 
 
 @inlined
-def decode(data: Bytes, i: Int, end: Int) -> tuple[Int, Int]:
-    """Code point and length in bytes of the character at `i` < `end`."""
-    lead = np.int64(data[i])
+def decode(p: Int, end: Int) -> tuple[Int, Int]:
+    """Code point and length in bytes of the character at address `p` < `end`."""
+    lead = byte_at(p)
     if lead < 0x80:
         return lead, 1
-    if lead < 0xC2 or not _continues(data, i + 1, end):
+    if lead < 0xC2 or not _continues(p + 1, end):
         return REPLACEMENT, 1
-    second = np.int64(data[i + 1])
+    second = byte_at(p + 1) & 0x3F
     if lead < 0xE0:
-        return (lead & 0x1F) << 6 | (second & 0x3F), 2
-    code = (lead & 0x0F) << 6 | (second & 0x3F)
+        return (lead & 0x1F) << 6 | second, 2
+    code = (lead & 0x0F) << 6 | second
     if lead < 0xF0:
         # overlong below U+0800, surrogates U+D800 to U+DFFF
         if code < 0x20 or 0x360 <= code < 0x380:
             return REPLACEMENT, 1
-        if not _continues(data, i + 2, end):
+        if not _continues(p + 2, end):
             return REPLACEMENT, 2
-        return code << 6 | (np.int64(data[i + 2]) & 0x3F), 3
+        return code << 6 | byte_at(p + 2) & 0x3F, 3
     # overlong below U+10000, beyond U+10FFFF
     if lead > 0xF4 or code < 0x10 or code >= 0x110:
         return REPLACEMENT, 1
-    if not _continues(data, i + 2, end):
+    if not _continues(p + 2, end):
         return REPLACEMENT, 2
-    if not _continues(data, i + 3, end):
+    if not _continues(p + 3, end):
         return REPLACEMENT, 3
-    return (code << 6 | (np.int64(data[i + 2]) & 0x3F)) << 6 | (np.int64(data[i + 3]) & 0x3F), 4
+    return (code << 6 | byte_at(p + 2) & 0x3F) << 6 | byte_at(p + 3) & 0x3F, 4
 
 
 @inlined
 def kind_of(code: Int) -> Int:
     """class | role << 4 | script << 8 of a code point."""
-    return np.int64(KIND_BLOCKS[(np.int64(KIND_INDEX[code >> 6]) << 6) | (code & 63)])
+    block = np.int64(KIND_INDEX[np.uint64(code >> 6)])
+    return np.int64(KIND_BLOCKS[np.uint64(block << 6 | code & 63)])
+
+
+@inlined
+def fold_of(code: Int) -> Int:
+    """Distance from a code point to what simple case folding makes of it; 0 for most."""
+    block = np.int64(FOLD_INDEX[np.uint64(code >> 6)])
+    return np.int64(FOLD_BLOCKS[np.uint64(block << 6 | code & 63)])
+
+
+@inlined
+def ascii_run(p: Int, end: Int, limit: Int) -> Int:
+    """How many of the next 64 bytes, up to `end`, are ASCII before the first that is not.
+
+    0 where 64 bytes cannot be read at once, because the data end at address `limit`.
+    """
+    if p + 64 > limit:
+        return 0
+    return min(trailing_zeros(bytes_in(p, 0, 0x80, 0x80)), end - p)
+
+
+@inlined
+def low_bits(n: Int) -> Int:
+    """A mask of n ones, 1 <= n <= 64: uint64."""
+    return ~np.uint64(0) >> np.uint64(64 - n)

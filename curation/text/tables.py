@@ -16,7 +16,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FOLD_BLOCKS", "FOLD_INDEX", "KIND_BLOCKS", "KIND_INDEX", "UNICODE_VERSION", "CharClass", "Role", "Script"]
+__all__ = [
+    "FOLD_BLOCKS",
+    "FOLD_INDEX",
+    "KIND_BLOCKS",
+    "KIND_INDEX",
+    "UNICODE_VERSION",
+    "UNSPACED_SCRIPTS",
+    "CharClass",
+    "Role",
+    "Script",
+]
 
 
 class CharClass(IntEnum):
@@ -104,6 +114,25 @@ class Script(IntEnum):
     LISU = 50
     CHAKMA = 51
 
+
+UNSPACED_SCRIPTS = (
+    Script.HAN,
+    Script.HIRAGANA,
+    Script.KATAKANA,
+    Script.BOPOMOFO,
+    Script.YI,
+    Script.THAI,
+    Script.LAO,
+    Script.KHMER,
+    Script.MYANMAR,
+    Script.TAI_LE,
+    Script.NEW_TAI_LUE,
+    Script.TAI_THAM,
+    Script.TAI_VIET,
+    Script.JAVANESE,
+    Script.BALINESE,
+)
+"""Scripts written without a blank between words."""
 
 N_CODE_POINTS = 0x110000
 BLOCK = 64
