@@ -46,7 +46,7 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a shipped config: demo, web ...")
     parser.add_argument("--input", nargs="+", required=True, metavar="PATH", help="files, folders, globs or URLs")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_words=30"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_units=30"
     )
     parser.add_argument(
         "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
@@ -75,9 +75,9 @@ def build_parser() -> argparse.ArgumentParser:
         "run the whole pipeline; the last line printed is the run's folder",
         """
 corpusmill run web --input crawl/ --root out
-corpusmill run web --input 'crawl/*.jsonl.zst' --root out --workers 8 --set length.min_words=30
+corpusmill run web --input 'crawl/*.jsonl.zst' --root out --workers 8 --set length.min_units=30
 corpusmill run web --input crawl/ --root out                  the same again: goes on, or has nothing to do
-corpusmill run web --input crawl/ --root out --run RUN_ID --set length.min_words=20     decides anew in an old run""",
+corpusmill run web --input crawl/ --root out --run RUN_ID --set length.min_units=20     decides anew in an old run""",
     )
     _add_job(run)
     run.add_argument(

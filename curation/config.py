@@ -4,7 +4,7 @@
     ingest: {text_column: content}
     steps:                       # this list is the pipeline, in order; left out = off
       - html_noise: {}
-      - length: {min_words: 20}
+      - length: {min_units: 20}
       - exact: {}
     pack: {seq_len: 2048}
 
@@ -75,7 +75,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 
     Args:
         source: path of a YAML file, or the name of a file in `configs/`.
-        overrides: `a.b=c` items; a step is addressed by its name (`length.min_words=30`).
+        overrides: `a.b=c` items; a step is addressed by its name (`length.min_units=30`).
 
     Raises:
         ConfigError: missing file, bad YAML, unknown or wrong key.
@@ -159,7 +159,7 @@ def _apply_override(data: dict[str, Any], override: str) -> None:
     path, equals, raw = override.partition("=")
     parts = [part for part in path.strip().split(".") if part]
     if not equals or not parts:
-        raise ConfigError(f"--set {override!r}: expected key=value, such as length.min_words=30 or pack.seq_len=4096.")
+        raise ConfigError(f"--set {override!r}: expected key=value, such as length.min_units=30 or pack.seq_len=4096.")
     try:
         value = yaml.safe_load(raw)
     except yaml.YAMLError as error:

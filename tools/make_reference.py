@@ -57,7 +57,7 @@ def configuration() -> str:
         "# Configuration",
         "",
         "One YAML file. The list `steps` is the pipeline, in order; a step that is left out is off.",
-        "Any key can be set on the command line: `--set ingest.max_record_mb=8`, `--set length.min_words=30`.",
+        "Any key can be set on the command line: `--set ingest.max_record_mb=8`, `--set length.min_units=30`.",
         "The settings of each step stand in [steps](steps.md).",
     ]
     for title, model in (("Top level", TopLevel), ("ingest", IngestConfig), ("pack", PackConfig)):
