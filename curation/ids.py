@@ -32,9 +32,16 @@ def normalise(text: str) -> str:
     return text.strip()
 
 
-def text_id(text: str) -> bytes:
-    """Identity of the content: 16 bytes of SHA-256 over the normalised text."""
-    return hashlib.sha256(normalise(text).encode("utf-8")).digest()[:DIGEST_BYTES]
+def text_id(text: str, encoded: bytes | None = None) -> bytes:
+    """Identity of the content: 16 bytes of SHA-256 over the normalised text.
+
+    Args:
+        text: the document.
+        encoded: the same text in UTF-8 where the caller has it; saves encoding it once more.
+    """
+    normal = normalise(text)
+    content = encoded if encoded is not None and normal is text else normal.encode("utf-8")
+    return hashlib.sha256(content).digest()[:DIGEST_BYTES]
 
 
 def doc_id(source: str, byte_offset: int, row: int, content: bytes) -> bytes:

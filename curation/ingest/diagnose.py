@@ -8,6 +8,7 @@ where the docstring says so; elsewhere orjson has the last word on each piece.
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass, field
 
@@ -48,16 +49,18 @@ class Fields:
     _text_key: bytes = field(init=False, repr=False)
     _id_key: bytes = field(init=False, repr=False)
     _escapes: tuple[bytes, ...] = field(init=False, repr=False)
+    _any_escape: bytes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_text_key", orjson.dumps(self.text))
         object.__setattr__(self, "_id_key", orjson.dumps(self.id))
         escapes = _spelled_with_escapes(self.text) | _spelled_with_escapes(self.id)
         object.__setattr__(self, "_escapes", tuple(sorted(escapes)))
+        object.__setattr__(self, "_any_escape", os.path.commonprefix(sorted(escapes)))
 
     def may_be_escaped(self, body: bytes) -> bool:
         """Whether a key of ours could be spelled with escapes somewhere in these bytes."""
-        return any(begin in body for begin in self._escapes)
+        return self._any_escape in body and any(begin in body for begin in self._escapes)
 
     def may_repeat(self, line: bytes, text: str, escaped: bool) -> bool:
         """Whether the text or id key may stand twice in a valid line whose text is `text`: cheap, never misses.

@@ -190,7 +190,7 @@ class _Reader:
             detail = f"the key {repeated[0]!r} stands more than once"
             return self.damage("duplicate_key", line, offset, number, detail)
         if text is _MISSING:
-            found = ", ".join(sorted(record)[:10])
+            found = ", ".join(repr(key[:40]) for key in sorted(record)[:10])
             detail = f"expected a field {self.fields.text!r} (ingest.text_column), found {found or 'no field at all'}"
             return self.damage("missing_text", line, offset, number, detail)
         reason = "null_text" if text is None else "wrong_text_type"

@@ -106,7 +106,7 @@ class _Cutter:
             blank = lines.count(b"") + sum(map(bytes.isspace, lines))
         self.report.blank_lines += blank
         self.report.records += len(lines) - blank
-        if n_crlf := body.count(b"\r\n") + (body[-1:] == b"\r" and not cut_off):
+        if b"\r" in body and (n_crlf := body.count(b"\r\n") + (body[-1:] == b"\r" and not cut_off)):
             self.report.notes["crlf"] = self.report.notes.get("crlf", 0) + n_crlf
         if long:
             yield from self._one_by_one(lines, cut_off)
