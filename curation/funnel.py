@@ -11,7 +11,7 @@ from curation.run import read_json
 
 __all__ = ["build_funnel", "funnel_rows"]
 
-_STEP_KEYS = ("name", "docs_in", "docs_kept", "dropped", "bytes_in", "bytes_kept", "seconds", "peak_rss_mb")
+_STEP_KEYS = ("name", "digest", "docs_in", "docs_kept", "dropped", "bytes_in", "bytes_kept", "seconds", "peak_rss_mb")
 
 
 def build_funnel(pipeline: Pipeline) -> dict[str, Any]:
