@@ -56,7 +56,8 @@ class Fields:
         object.__setattr__(self, "_id_key", orjson.dumps(self.id))
         escapes = _spelled_with_escapes(self.text) | _spelled_with_escapes(self.id)
         object.__setattr__(self, "_escapes", tuple(sorted(escapes)))
-        object.__setattr__(self, "_any_escape", os.path.commonprefix(sorted(escapes)))
+        shared = os.path.commonprefix(sorted(escapes))  # noqa: RUF071  byte by byte is what is wanted here
+        object.__setattr__(self, "_any_escape", shared)
 
     def may_be_escaped(self, body: bytes) -> bool:
         """Whether a key of ours could be spelled with escapes somewhere in these bytes."""

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from curation.errors import InputError
-from curation.ingest.streams import local_path
+from curation.ingest.stored import local_path
 
 __all__ = ["Found", "find_inputs", "why_no_data"]
 

@@ -29,7 +29,8 @@ from curation.ingest.diagnose import Fields, diagnose, exact_id, exact_meta, rep
 from curation.ingest.forms import BOM, HEAD_BYTES, Form, encoding_of, form_of
 from curation.ingest.lines import LineBlock, cut_lines, is_blank
 from curation.ingest.record import Damage, Document, Slice, SliceReport
-from curation.ingest.streams import mark, open_stream
+from curation.ingest.stored import mark
+from curation.ingest.streams import open_stream
 
 __all__ = ["read_jsonl"]
 

@@ -19,7 +19,7 @@ from isal import igzip_lib
 
 from curation.ingest.forms import GZIP_MAGIC, MAX_WINDOW_BYTES, ZSTD_MAGIC
 from curation.ingest.record import Damage, SliceReport
-from curation.ingest.streams import Stored, mark
+from curation.ingest.stored import Stored, mark
 
 __all__ = ["read_gzip", "read_zstd"]
 

@@ -24,7 +24,7 @@ from curation.ingest.forms import HEAD_BYTES, kind_of
 from curation.ingest.outputs import QuarantineWriter, ShardWriter
 from curation.ingest.plan import Part
 from curation.ingest.record import Damage, Document, Slice, SliceReport
-from curation.ingest.streams import Stored, mark
+from curation.ingest.stored import Stored, mark
 from curation.run import file_sha256, peak_memory, read_json, write_json
 
 __all__ = ["READERS", "ingest_part", "marker_path", "part_digest"]

@@ -25,7 +25,7 @@ from curation.ingest.config import IngestConfig
 from curation.ingest.find import Found, find_inputs
 from curation.ingest.forms import HEAD_BYTES, Form, compression_of, encoding_of, form_of, kind_of
 from curation.ingest.record import Slice
-from curation.ingest.streams import open_source
+from curation.ingest.stored import open_source
 
 __all__ = ["Part", "Plan", "PlannedInput", "plan_inputs"]
 
