@@ -13,7 +13,8 @@ from __future__ import annotations
 from curation.text.characters import char_length, class_counts, count_chars, script_counts, unspaced_share
 from curation.text.hashing import hash_spans
 from curation.text.jit import kernel
-from curation.text.lines import line_spans, paragraph_spans
+from curation.text.lines import line_hashes, line_spans, paragraph_spans
+from curation.text.profile import Profile, profile
 from curation.text.spans import Spans, buffers
 from curation.text.tables import UNICODE_VERSION, UNSPACED_SCRIPTS, CharClass, Role, Script
 from curation.text.words import WordHashes, count_words, word_hashes, word_spans
@@ -22,6 +23,7 @@ __all__ = [
     "UNICODE_VERSION",
     "UNSPACED_SCRIPTS",
     "CharClass",
+    "Profile",
     "Role",
     "Script",
     "Spans",
@@ -33,8 +35,10 @@ __all__ = [
     "count_words",
     "hash_spans",
     "kernel",
+    "line_hashes",
     "line_spans",
     "paragraph_spans",
+    "profile",
     "script_counts",
     "unspaced_share",
     "word_hashes",

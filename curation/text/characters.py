@@ -17,19 +17,15 @@ from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits
 from curation.text.spans import Bytes, Int64s, Where, bounds, buffers
 from curation.text.tables import UNSPACED_SCRIPTS, CharClass, Script
 
-__all__ = ["char_length", "class_counts", "count_chars", "script_counts", "unspaced_share"]
+__all__ = ["char_length", "chars_in", "class_counts", "count_chars", "letters_in", "script_counts", "unspaced_share"]
 
 Counts: TypeAlias = npt.NDArray[np.int32]
 
 N_CLASSES = len(CharClass)
 N_SCRIPTS = len(Script)
 LETTER, NUMBER, PUNCTUATION = int(CharClass.LETTER), int(CharClass.NUMBER), int(CharClass.PUNCTUATION)
-SYMBOL, SPACE, NEWLINE, CONTROL = (
-    int(CharClass.SYMBOL),
-    int(CharClass.SPACE),
-    int(CharClass.NEWLINE),
-    int(CharClass.CONTROL),
-)
+SYMBOL, SPACE, NEWLINE = int(CharClass.SYMBOL), int(CharClass.SPACE), int(CharClass.NEWLINE)
+CONTROL = int(CharClass.CONTROL)
 LATIN = int(Script.LATIN)
 
 

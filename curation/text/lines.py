@@ -7,14 +7,16 @@ carriage return before the newline is not, and a blank line is an empty span.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from curation.text.decode import decode, kind_of
+from curation.text.hashing import hash_spans
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits, trailing_zeros
 from curation.text.spans import Bytes, Int64s, Spans, Where, bounds
 from curation.text.tables import CharClass
 
-__all__ = ["line_spans", "paragraph_spans"]
+__all__ = ["line_hashes", "line_spans", "lines_in", "paragraph_spans"]
 
 SPACE, NEWLINE, CONTROL = int(CharClass.SPACE), int(CharClass.NEWLINE), int(CharClass.CONTROL)
 
@@ -38,6 +40,15 @@ def paragraph_spans(data: Bytes, where: Where) -> Spans:
     Returns starts, ends int64[n_paragraphs], offsets int64[n + 1].
     """
     return Spans(*_paragraphs(*line_spans(data, where)))
+
+
+def line_hashes(data: Bytes, where: Where, *, seed: int = 0) -> tuple[npt.NDArray[np.uint64], Spans]:
+    """XXH64 of each line without the blanks at its ends: uint64[n_lines], and where the lines are.
+
+    All blank lines have one hash, that of no bytes; `spans.starts == spans.ends` tells them.
+    """
+    lines = line_spans(data, where)
+    return hash_spans(data, lines, seed=seed), lines
 
 
 @inlined
@@ -85,8 +96,8 @@ def _line_end(p: Int, end: Int, limit: Int) -> Int:
 
 
 @inlined
-def lines_in(p: Int, end: Int, limit: Int) -> Int:
-    """Lines from address `p` to `end`; the data may be read up to `limit`."""
+def lines_in(p: Int, end: Int) -> Int:
+    """Lines from address `p` to `end`."""
     if p == end:
         return 0
     n = np.int64(byte_at(end - 1) != 0x0A)
@@ -101,10 +112,10 @@ def lines_in(p: Int, end: Int, limit: Int) -> Int:
 
 @kernel
 def _count_lines(data: Bytes, starts: Int64s, ends: Int64s) -> Int64s:
-    base, limit = address_of(data), address_of(data) + len(data)
+    base = address_of(data)
     counts = np.empty(len(starts), np.int64)
     for row in range(len(starts)):
-        counts[row] = lines_in(base + starts[row], base + ends[row], limit)
+        counts[row] = lines_in(base + starts[row], base + ends[row])
     return counts
 
 

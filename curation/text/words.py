@@ -19,7 +19,7 @@ from curation.text.memory import Int, address_of, byte_at, bytes_in, trailing_ze
 from curation.text.spans import Bytes, Int64s, Spans, Where, bounds
 from curation.text.tables import CharClass, Role, Script
 
-__all__ = ["WordHashes", "count_words", "word_hashes", "word_spans"]
+__all__ = ["HANDFUL", "WordHashes", "count_words", "some_words", "word_hashes", "word_spans", "words_in"]
 
 BREAK, LETTER, DIGIT, UNSPACED = int(Role.BREAK), int(Role.LETTER), int(Role.DIGIT), int(Role.UNSPACED)
 MARK, JOINER = int(Role.MARK), int(Role.JOINER)
@@ -29,6 +29,7 @@ ASCII_LETTER = int(CharClass.LETTER | Role.LETTER << 4 | Script.LATIN << 8)
 ASCII_DIGIT = int(CharClass.NUMBER | Role.DIGIT << 4 | Script.COMMON << 8)
 
 HANDFUL = 128
+"""Words found before they are used: their places stay in the first-level cache."""
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 Number = TypeVar("Number", bound=np.generic)
@@ -111,7 +112,11 @@ def some_words(p: Int, end: Int, limit: Int, starts: Int64s, stops: Int64s) -> t
         code, length = decode(p, end)
         kind = kind_of(code)
         role = kind >> 4 & 15
-        if role in (LETTER, DIGIT, UNSPACED):
+        if role == UNSPACED:
+            n = _close(stops, n, stop) if before != 0 else n
+            starts[np.uint64(n)] = p
+            stop, before, joiner = p + length, kind, 0
+        elif role in (LETTER, DIGIT):
             if before != 0 and not _goes_on(before, joiner, kind):
                 n, before = _close(stops, n, stop), 0
             if before == 0:
@@ -138,7 +143,7 @@ def _close(stops: Int64s, n: Int, stop: Int) -> Int:
 def _goes_on(before: Int, joiner: Int, kind: Int) -> Int:
     """Whether a letter or digit goes on with the word whose last one was `before`."""
     was, role = before >> 4 & 15, kind >> 4 & 15
-    if UNSPACED in (was, role):
+    if was == UNSPACED:
         return False
     if joiner == NUMBER_JOINER:
         return was == DIGIT and role == DIGIT
@@ -191,16 +196,23 @@ def _put(mask: Int, p: Int, places: Int64s, n: Int) -> Int:
     return n - first
 
 
+@inlined
+def words_in(p: Int, end: Int, limit: Int, places: tuple[Int64s, Int64s]) -> Int:
+    """Words from address `p` to `end`. `places` are two arrays with room for a handful."""
+    n = 0
+    while p < end:
+        found, p = some_words(p, end, limit, places[0], places[1])
+        n += found
+    return n
+
+
 @kernel
 def _count_words(data: Bytes, starts: Int64s, ends: Int64s) -> Int64s:
     base, limit = address_of(data), address_of(data) + len(data)
-    word_starts, word_stops = np.empty(HANDFUL, np.int64), np.empty(HANDFUL, np.int64)
-    counts = np.zeros(len(starts), np.int64)
+    places = np.empty(HANDFUL, np.int64), np.empty(HANDFUL, np.int64)
+    counts = np.empty(len(starts), np.int64)
     for row in range(len(starts)):
-        p, end = base + starts[row], base + ends[row]
-        while p < end:
-            found, p = some_words(p, end, limit, word_starts, word_stops)
-            counts[row] += found
+        counts[row] = words_in(base + starts[row], base + ends[row], limit, places)
     return counts
 
 
@@ -242,8 +254,8 @@ def _fill_hashes(
             found, p = some_words(p, end, limit, word_starts, word_stops)
             for i in range(found):
                 if folded:
-                    out[np.uint64(n + i)] = xxh64_folded(word_starts[i], word_stops[i], seed, scratch)
+                    out[np.uint64(n + i)] = xxh64_folded(word_starts[i], word_stops[i], limit, seed, scratch)
                 else:
-                    out[np.uint64(n + i)] = xxh64(word_starts[i], word_stops[i], seed)
+                    out[np.uint64(n + i)] = xxh64(word_starts[i], word_stops[i], limit, seed)
             n += found
         offsets[row + 1] = n
