@@ -1,0 +1,216 @@
+"""What a token file holds: its header, its columns, and the rules that every block obeys.
+
+docs/reference/token-file.md describes the same for readers in other languages. Needs pyarrow and NumPy only.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tokenization.errors import TokenFileError
+
+__all__ = ["FORMAT_VERSION", "Block", "Header", "TokenizerCard", "Tokens", "block_schema", "check_block"]
+
+FORMAT_VERSION = 1
+METADATA_KEY = b"corpusmill"
+BLOCK_BYTES = 16 * 2**20
+"""Tokens of a block, in bytes: small enough to name damage closely, large enough to cost nothing."""
+
+Tokens = npt.NDArray[np.unsignedinteger[Any]]
+"""Token ids: uint16 or uint32, by `Header.dtype`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerCard:
+    """The tokenizer that made the ids, as a trainer needs to know it."""
+
+    name: str
+    fingerprint: str
+    """SHA-256 over everything that changes ids; see `tokenizer.Tokenizer.fingerprint`."""
+    vocab_size: int
+    """Entries of the vocabulary with added tokens. Ids may have gaps: embeddings need max_id + 1 rows."""
+    max_id: int
+    eos: str
+    eos_id: int
+    pad: str
+    pad_id: int
+    """What fills the rest of a sequence; equals `eos_id` if the tokenizer has no padding token."""
+    library: str
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Everything that is known of a token file before its first block; stands in the schema's metadata as JSON."""
+
+    run_id: str
+    config_digest: str
+    strategy: str
+    seq_len: int
+    tokenizer: TokenizerCard
+    golden_texts: tuple[str, ...]
+    golden_ids: tuple[tuple[int, ...], ...]
+    """Ids of the golden texts, without EOS."""
+    documents: int
+    tokens: int
+    """With one EOS for each document, without padding."""
+    sequences: int
+    pieces: int
+    """Documents and parts of documents; equals `documents` if none was cut."""
+    unk_share: float
+    """Unknown tokens / tokens."""
+    block_sequences: int
+    """Sequences of every block but the last."""
+    lost_share: float
+    """Characters that decoding does not give back / characters, over all documents."""
+
+    @property
+    def padding_share(self) -> float:
+        room = self.sequences * self.seq_len
+        return (room - self.tokens) / room if room else 0.0
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """uint16 where every id fits, counted with added tokens, else uint32."""
+        return np.dtype(np.uint16 if self.tokenizer.max_id < 2**16 else np.uint32)
+
+    @property
+    def n_blocks(self) -> int:
+        return -(-self.sequences // self.block_sequences)
+
+    def rows_of_block(self, block: int) -> int:
+        return min(self.block_sequences, self.sequences - block * self.block_sequences)
+
+    def to_json(self) -> str:
+        derived = {"dtype": self.dtype.name, "padding_share": self.padding_share}
+        return json.dumps({"format": FORMAT_VERSION, **asdict(self), **derived}, separators=(",", ":"))
+
+    @classmethod
+    def from_schema(cls, schema: pa.Schema, where: str) -> Header:
+        """The header in a file's schema.
+
+        Raises:
+            TokenFileError: the schema is none of ours, or of another format version.
+        """
+        text = (schema.metadata or {}).get(METADATA_KEY)
+        if text is None:
+            raise TokenFileError(
+                f"{where}: an Arrow file without the metadata key {METADATA_KEY.decode()!r}: no token file of corpusmill."
+            )
+        try:
+            data: dict[str, Any] = json.loads(text)
+            version = data.pop("format")
+            if version != FORMAT_VERSION:
+                raise TokenFileError(
+                    f"{where}: token file format {version}; this version of corpusmill reads {FORMAT_VERSION}."
+                )
+            stated = {name: data.pop(name) for name in ("dtype", "padding_share")}
+            data["tokenizer"] = TokenizerCard(**data["tokenizer"])
+            data["golden_texts"] = tuple(data["golden_texts"])
+            data["golden_ids"] = tuple(tuple(ids) for ids in data["golden_ids"])
+            header = cls(**data)
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise TokenFileError(f"{where}: the header is not complete: {error!r}.") from error
+        if stated["dtype"] != header.dtype.name or not schema.equals(block_schema(header)):
+            raise TokenFileError(f"{where}: the columns are not those of the header: {schema.to_string()[:200]!r}.")
+        return header
+
+
+def block_schema(header: Header) -> pa.Schema:
+    """Columns of the file. Nothing is ever null."""
+    token = pa.field("token", pa.from_numpy_dtype(header.dtype), nullable=False)
+    length = pa.field("length", pa.int32(), nullable=False)
+    row = pa.field("row", pa.int64(), nullable=False)
+    return pa.schema(
+        [
+            pa.field("tokens", pa.list_(token, header.seq_len), nullable=False),
+            pa.field("doc_lengths", pa.list_(length), nullable=False),
+            pa.field("doc_rows", pa.list_(row), nullable=False),
+        ],
+        metadata={METADATA_KEY: header.to_json()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some sequences, as arrays.
+
+    tokens: uint16 or uint32 [n_sequences, seq_len]
+    first_piece: int32[n_sequences + 1]   pieces of sequence i: first_piece[i] .. first_piece[i + 1]
+    lengths: int32[n_pieces]   tokens of each piece, in order, padding excluded
+    rows: int64[n_pieces]      the document of each piece: its row in documents.parquet
+    """
+
+    tokens: Tokens
+    first_piece: npt.NDArray[np.int32]
+    lengths: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def from_batch(cls, batch: pa.RecordBatch, seq_len: int) -> Block:
+        """Views into a record batch; nothing is copied."""
+        tokens, lengths, rows = batch.columns
+        return cls(
+            tokens.values.to_numpy(zero_copy_only=True).reshape(-1, seq_len),
+            lengths.offsets.to_numpy(zero_copy_only=True),
+            lengths.values.to_numpy(zero_copy_only=True),
+            rows.values.to_numpy(zero_copy_only=True),
+        )
+
+    def to_batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """A record batch over the same memory."""
+        borders = pa.array(self.first_piece)
+        tokens = pa.FixedSizeListArray.from_arrays(pa.array(self.tokens.reshape(-1)), type=schema.field("tokens").type)
+        lengths = pa.ListArray.from_arrays(borders, pa.array(self.lengths), type=schema.field("doc_lengths").type)
+        rows = pa.ListArray.from_arrays(borders, pa.array(self.rows), type=schema.field("doc_rows").type)
+        return pa.RecordBatch.from_arrays([tokens, lengths, rows], schema=schema)
+
+
+def check_block(block: Block, header: Header) -> tuple[list[str], int]:
+    """Every rule that one block can break: (faults, end-of-document tokens found)."""
+    n_sequences, seq_len = block.tokens.shape
+    counts = np.diff(block.first_piece)
+    if (
+        len(counts) != n_sequences
+        or (counts < 1).any()
+        or block.first_piece[0]
+        or len(block.lengths) != len(block.rows)
+    ):
+        return [
+            f"the borders of pieces do not fit: {len(counts)} sequences of {n_sequences}, or one without a piece"
+        ], 0
+    if block.first_piece[-1] != len(block.lengths) or (block.lengths < 1).any():
+        return ["a piece without tokens, or pieces of no sequence"], 0
+    used = np.add.reduceat(block.lengths, block.first_piece[:-1], dtype=np.int64)
+    if (used > seq_len).any():
+        return [f"pieces of {int(used.max())} tokens in a sequence of {seq_len}"], 0
+    faults = []
+    largest = int(block.tokens.max(initial=0))
+    if largest > header.tokenizer.max_id:
+        faults.append(f"token id {largest} is outside the vocabulary (largest id {header.tokenizer.max_id})")
+    if len(block.rows) and not 0 <= int(block.rows.min()) <= int(block.rows.max()) < header.documents:
+        faults.append(f"a document row is outside 0 .. {header.documents - 1}")
+    padding = np.arange(seq_len) >= used[:, None]
+    if (block.tokens[padding] != header.tokenizer.pad_id).any():
+        faults.append(f"something else than padding (id {header.tokenizer.pad_id}) behind the last piece of a sequence")
+    ends = np.zeros(block.tokens.shape, np.bool_)
+    ends.reshape(-1)[_piece_ends(block, seq_len)] = True
+    separators = (block.tokens == header.tokenizer.eos_id) & ~padding
+    if (separators & ~ends).any():
+        faults.append(f"an end-of-document token (id {header.tokenizer.eos_id}) inside a document")
+    return faults, int(separators.sum())
+
+
+def _piece_ends(block: Block, seq_len: int) -> npt.NDArray[np.int64]:
+    """Position of the last token of each piece in the flat tokens of the block."""
+    ends = np.cumsum(block.lengths, dtype=np.int64)
+    counts = np.diff(block.first_piece)
+    before = (ends - block.lengths)[block.first_piece[:-1]]
+    shift = np.arange(len(counts)) * seq_len - before
+    last: npt.NDArray[np.int64] = ends + np.repeat(shift, counts) - 1
+    return last
