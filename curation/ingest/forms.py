@@ -81,14 +81,15 @@ class Form(Enum):
 def compression_of(head: bytes, name: str) -> str:
     """`gzip`, `zstd` or `none`, by magic bytes.
 
-    The name decides only for a file that holds NUL bytes where its magic should be: a damaged
-    stream. A text that is merely named `.gz` is plain.
+    The name decides only for a file that is shorter than its magic, or holds NUL bytes where that should be: a
+    damaged stream. A text that is merely named `.gz` is plain.
     """
     if head.startswith(GZIP_MAGIC):
         return "gzip"
     if head.startswith(ZSTD_MAGIC) or _SKIPPABLE.match(head):
         return "zstd"
-    if b"\0" in head and encoding_of(head) == "utf-8":
+    begins_stream = 0 < len(head) < 4 and (GZIP_MAGIC.startswith(head) or ZSTD_MAGIC.startswith(head))
+    if begins_stream or (b"\0" in head and encoding_of(head) == "utf-8"):
         return named_compression(name)
     return "none"
 

@@ -28,6 +28,8 @@ _IN_BYTES = 65_536
 _OUT_BYTES = 2**20
 _LOOK_BACK = 64
 """The fast decoder may hold a few bytes back: the slow one starts byte by byte this far before the fault."""
+_SWALLOWED_BYTES = 2**20
+"""How far before a fault the next gzip stream may begin: noise seldom decodes for more than some kB."""
 _MAX_BLOCK = 2**17
 _RAW_SHOWN = 64
 
@@ -47,13 +49,28 @@ def _junk(stored: Stored, report: SliceReport, magic: bytes, accept: Any, what: 
     return mark(report, "trailing_garbage", start, f"{skipped:,} bytes after the last {what} were not read", raw)
 
 
-def _corrupt(stored: Stored, report: SliceReport, at: int, error: str, magic: bytes, accept: Any) -> Damage:
-    """Name a fault inside a stream and go to the next stream, if there is one."""
+def _fault(
+    stored: Stored,
+    report: SliceReport,
+    reason: str,
+    at: int,
+    error: str,
+    *,
+    search_from: int,
+    magic: bytes,
+    accept: Any,
+) -> Damage:
+    """Name a fault inside a stream and go to the next stream, if there is one.
+
+    A stream that was cut short swallows the beginning of the next one before it fails, so the search
+    begins before the fault, at `search_from`.
+    """
+    stored.go_back(search_from)
     stored.skip_to(magic, accept)
-    skipped = stored.offset - at
+    skipped = max(stored.offset - at, 0)
     report.notes["skipped_bytes"] = report.notes.get("skipped_bytes", 0) + skipped
-    after = "reading went on behind them" if stored.buffer else "no readable stream follows"
-    return mark(report, "corrupt_stream", at, f"{error}; {skipped:,} stored bytes were skipped, {after}")
+    after = f"reading went on at byte {stored.offset:,}" if stored.buffer else "no readable stream follows"
+    return mark(report, reason, at, f"{error}; {skipped:,} stored bytes were skipped, {after}")
 
 
 # -- gzip ---------------------------------------------------------------------------------------
@@ -74,22 +91,23 @@ def read_gzip(stored: Stored, report: SliceReport) -> Blocks:
 def _gzip_member(stored: Stored, report: SliceReport) -> Blocks:
     start, delivered = stored.offset, 0
     decoder = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    block, block_at = b"", start
+    block_at = start
     while not decoder.eof:
-        fresh = b""
+        block = b""
         if decoder.needs_input:
             block_at = stored.offset
-            block = fresh = stored.take(_IN_BYTES)
-            if not fresh:
-                detail = f"the gzip stream from byte {start:,} on ends too early, after {delivered:,} decoded bytes"
-                yield mark(report, "truncated_stream", stored.offset, detail)
+            block = stored.take(_IN_BYTES)
+            if not block:
+                # The fast decoder holds the last bytes back until it sees more.
+                yield from _salvage(stored, start, stored.offset, delivered)
+                detail = f"the gzip stream from byte {start:,} on ends too early"
+                yield _gzip_fault(stored, report, "truncated_stream", start, stored.offset, detail)
                 return
         try:
-            out = decoder.decompress(fresh, _OUT_BYTES)
+            out = decoder.decompress(block, _OUT_BYTES)
         except _IsalError:
             at, error = yield from _salvage(stored, start, block_at, delivered)
-            stored.give_back(block[max(at + 1 - block_at, 0) :])
-            yield _corrupt(stored, report, at, f"gzip: {error}", GZIP_MAGIC, _is_gzip_member)
+            yield _gzip_fault(stored, report, "corrupt_stream", start, at, f"gzip: {error}")
             return
         delivered += len(out)
         if out:
@@ -97,8 +115,13 @@ def _gzip_member(stored: Stored, report: SliceReport) -> Blocks:
     stored.give_back(decoder.unused_data)
 
 
+def _gzip_fault(stored: Stored, report: SliceReport, reason: str, start: int, at: int, error: str) -> Damage:
+    search_from = max(start + 1, at - _SWALLOWED_BYTES)
+    return _fault(stored, report, reason, at, error, search_from=search_from, magic=GZIP_MAGIC, accept=_is_gzip_member)
+
+
 def _salvage(stored: Stored, start: int, block_at: int, delivered: int) -> Generator[bytes, None, tuple[int, str]]:
-    """Deliver what the broken member holds between the last good block and the fault.
+    """Deliver what a broken member holds beyond the `delivered` bytes, up to the fault or the end of the file.
 
     Returns:
         The stored byte at which decoding fails, and the decoder's words.
@@ -205,7 +228,7 @@ def _zstd_frame(stored: Stored, report: SliceReport, decompressor: Any) -> Block
     decoder = decompressor.decompressobj()
     pending: list[bytes] = []
     size = 0
-    at, piece = start, b""
+    at = stored.offset
     try:
         for piece in _frame_pieces(stored, head):
             out = decoder.decompress(piece)
@@ -217,18 +240,19 @@ def _zstd_frame(stored: Stored, report: SliceReport, decompressor: Any) -> Block
                 pending, size = [], 0
         fault = None
     except EOFError:
-        fault = mark(report, "truncated_stream", stored.offset, f"the zstd frame from byte {start:,} on ends too early")
+        fault = "truncated_stream", f"the zstd frame from byte {start:,} on ends too early"
     except (zstandard.ZstdError, _BadBlockError) as error:
-        unread = error.args[1] if isinstance(error, _BadBlockError) else piece
-        stored.give_back(unread.removeprefix(ZSTD_MAGIC))
-        fault = _corrupt(stored, report, at, f"zstd: {error.args[0]}", ZSTD_MAGIC, _is_zstd_frame)
+        fault = "corrupt_stream", f"zstd: {error}"
     yield b"".join(pending)
     if fault:
-        yield fault
+        search_from = max(at, start + 1)
+        yield _fault(
+            stored, report, fault[0], at, fault[1], search_from=search_from, magic=ZSTD_MAGIC, accept=_is_zstd_frame
+        )
 
 
 class _BadBlockError(ValueError):
-    """A block's head cannot be right: message, bytes to give back."""
+    """The head of a frame or block cannot be right."""
 
 
 def _frame_pieces(stored: Stored, head: _FrameHead | None) -> Iterator[bytes]:
@@ -240,10 +264,8 @@ def _frame_pieces(stored: Stored, head: _FrameHead | None) -> Iterator[bytes]:
     """
     if head is None:
         if not stored.fill(18):
-            stored.drain()
             raise EOFError
-        stored.take(1)
-        raise _BadBlockError("the head of the frame breaks the format", b"")
+        raise _BadBlockError("the head of the frame breaks the format")
     yield _whole(stored, head.n_bytes)
     last = False
     while not last:
@@ -251,7 +273,7 @@ def _frame_pieces(stored: Stored, head: _FrameHead | None) -> Iterator[bytes]:
         value = int.from_bytes(block, "little")
         last, kind, size = bool(value & 1), (value >> 1) & 3, value >> 3
         if kind == 3 or size > _MAX_BLOCK:
-            raise _BadBlockError("the head of a block breaks the format", block[1:])
+            raise _BadBlockError("the head of a block breaks the format")
         yield block + _whole(stored, 1 if kind == 1 else size)
     if head.checksum:
         yield _whole(stored, 4)

@@ -139,6 +139,11 @@ class Stored:
         self.buffer = unused + self.buffer
         self.offset -= len(unused)
 
+    def go_back(self, offset: int) -> None:
+        """Return to an earlier place; the bytes from there on are read again and held."""
+        if offset < self.offset:
+            self.give_back(b"".join(self.reread(offset, self.offset)))
+
     def skip_to(self, magic: bytes, accept: Callable[[bytes], bool]) -> int:
         """Skip to the next place where `magic` stands and `accept` likes the bytes from there on.
 
