@@ -132,9 +132,12 @@ def _named_kind(name: str) -> str | None:
 
 
 def _describe(content: bytes) -> str:
-    shown = content[:16]
-    printable = shown.isascii() and shown.decode("ascii").isprintable()
-    return f"it begins with {shown.decode('ascii')!r}" if printable else f"it begins with the bytes {shown.hex(' ')}"
+    shown = content[:20]
+    if not shown:
+        return "it holds nothing that can be decompressed"
+    if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in shown):
+        return f"it begins with {shown.decode('ascii')!r}"
+    return f"it begins with the bytes {shown.hex(' ')}"
 
 
 def _decompressed_head(head: bytes) -> bytes:
