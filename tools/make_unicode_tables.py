@@ -5,7 +5,7 @@
 
 Python has no Script, Emoji or Default_Ignorable property, so these come from character names and
 from the short lists below; tests compare the result with the `regex` package's property tables,
-character by character. Takes a few seconds. docs/reference/text.md says what the columns mean.
+character by character. Takes about two seconds. docs/reference/text.md says what the columns mean.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import argparse
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent.parent / "curation" / "text"
@@ -58,12 +57,14 @@ PREFIXES = {name.replace("_", " ").upper(): name for name in NAMED_SCRIPTS} | {
 EXCEPTIONS = {
     0x02B0: (0x02B8, "Latin"),
     0x02E0: (0x02E4, "Latin"),
+    0x0374: (0x0374, "Common"),  # normalises to U+02B9
     0x10FC: (0x10FC, "Georgian"),
     0x1D2C: (0x1D5C, "Latin"),
     0x1D5D: (0x1D61, "Greek"),
     0x1D78: (0x1D78, "Cyrillic"),
     0x1D9B: (0x1DBE, "Latin"),
     0x1DBF: (0x1DBF, "Greek"),
+    0x2183: (0x2183, "Latin"),
     0x2C7D: (0x2C7D, "Latin"),
     0xA69C: (0xA69D, "Cyrillic"),
     0xA770: (0xA770, "Latin"),
@@ -73,7 +74,7 @@ EXCEPTIONS = {
     0xAB69: (0xAB69, "Latin"),
     0x10780: (0x107BA, "Latin"),
 }
-"""Modifier letters that belong to one script although their names do not say so: first -> (last, script)."""
+"""Letters, mostly modifiers, whose names do not tell their script: first -> (last, script)."""
 
 COMMON_LETTERS = (
     (0x00B5, 0x00B5), (0x02B9, 0x02EE), (0x1CE9, 0x1CFA), (0x2102, 0x2149), (0x2E2F, 0x2E2F), (0xA717, 0xA71F),
@@ -128,8 +129,16 @@ JOINERS = {
 JOINER_ROLES = {code: role for role, codes in JOINERS.items() for code in codes}
 
 
-def inside(code: int, ranges: Iterable[tuple[int, int]]) -> bool:
-    return any(first <= code <= last for first, last in ranges)
+def members(ranges: Iterable[tuple[int, int]]) -> frozenset[int]:
+    return frozenset(code for first, last in ranges for code in range(first, last + 1))
+
+
+IGNORABLE_CODES, PICTOGRAPH_CODES, COMMON_CODES = map(members, (DEFAULT_IGNORABLE, PICTOGRAPHS, COMMON_LETTERS))
+EXCEPTION_CODES = {code: name for first, (last, name) in EXCEPTIONS.items() for code in range(first, last + 1)}
+
+
+def is_reserved_for_han(code: int) -> bool:
+    return any(first <= code <= last for first, last in RESERVED_FOR_HAN)
 
 
 def character_class(code: int) -> str:
@@ -138,38 +147,32 @@ def character_class(code: int) -> str:
         return "newline"
     if category == "Zs" or code in BLANKS:
         return "space"
-    if inside(code, DEFAULT_IGNORABLE) or category == "Cc":
+    if code in IGNORABLE_CODES or category == "Cc":
         return "control"
     if code == 0xFFFD:
         return "other"
-    if category[0] == "L" or code == IDEOGRAPHIC_ZERO or (category == "Cn" and inside(code, RESERVED_FOR_HAN)):
+    if category[0] == "L" or code == IDEOGRAPHIC_ZERO or (category == "Cn" and is_reserved_for_han(code)):
         return "letter"
-    if category[0] == "S" and inside(code, PICTOGRAPHS):
+    if category[0] == "S" and code in PICTOGRAPH_CODES:
         return "emoji"
-    if category == "Cn" and inside(code, PICTOGRAPHS[-1:]):
+    if category == "Cn" and code in range(PICTOGRAPHS[-1][0], PICTOGRAPHS[-1][1] + 1):
         return "emoji"
     if category == "Cf":
         return "symbol" if code in VISIBLE_FORMAT else "control"
     return {"M": "mark", "N": "number", "P": "punctuation", "S": "symbol"}.get(category[0], "other")
 
 
-@cache
-def longest_first() -> list[str]:
-    return sorted(PREFIXES, key=len, reverse=True)
-
-
 def script(code: int) -> str:
     """Script of a letter."""
-    for first, (last, name) in EXCEPTIONS.items():
-        if first <= code <= last:
-            return name
-    if inside(code, RESERVED_FOR_HAN) or code == IDEOGRAPHIC_ZERO:
+    if code in EXCEPTION_CODES:
+        return EXCEPTION_CODES[code]
+    if is_reserved_for_han(code) or code == IDEOGRAPHIC_ZERO:
         return "Han"
-    name = unicodedata.name(chr(code), TANGUT_IDEOGRAPH)
-    for prefix in longest_first():
-        if name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in ("", " ", "-"):
+    words = unicodedata.name(chr(code), TANGUT_IDEOGRAPH).replace("-", " ").split(" ")
+    for n in range(min(len(words), 4), 0, -1):
+        if (prefix := " ".join(words[:n])) in PREFIXES:
             return PREFIXES[prefix]
-    return "Common" if inside(code, COMMON_LETTERS) else "Other"
+    return "Common" if code in COMMON_CODES else "Other"
 
 
 def role(code: int, kind: str, script_name: str) -> str:
@@ -181,7 +184,7 @@ def role(code: int, kind: str, script_name: str) -> str:
             script_name == "Other" and unicodedata.name(chr(code), TANGUT_IDEOGRAPH).startswith(UNSPACED_NAMES)
         )
         return "unspaced" if unspaced else "letter"
-    if kind == "control" and inside(code, DEFAULT_IGNORABLE):
+    if kind == "control" and code in IGNORABLE_CODES:
         return "ignorable"
     return {"mark": "mark", "number": "digit"}.get(kind, "break")
 
