@@ -48,7 +48,7 @@ def buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
     Raises InputError for any other type, nulls, or offsets that do not rise or leave the buffer.
     """
     if not isinstance(array, pa.Array) or array.type not in (pa.large_string(), pa.string()):
-        found = getattr(array, "type", type(array).__name__)
+        found = array.type if isinstance(array, pa.Array) else type(array).__name__
         raise InputError(f"text kernels take an Arrow array of large_string or string, not {found}: cast it first")
     if array.null_count:
         raise InputError(
