@@ -33,7 +33,7 @@ BATCH_ROWS = 16_384
 class ShardWriter:
     """Cuts the documents of one part into shards named `PPPPP-SSS`.
 
-    A context manager: on an error the open shard leaves nothing behind.
+    A context manager: left before `finish`, its open shard leaves nothing behind.
     """
 
     def __init__(self, folder: Path, part: int, sources: Sequence[str], shard_bytes: int) -> None:
@@ -62,10 +62,12 @@ class ShardWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
-            self._close_shard()
-        else:
-            self._stack.__exit__(kind, error, trace)
+        assert kind is not None or self._writer is None, "finish was not called"
+        self._stack.__exit__(kind, error, trace)
+
+    def finish(self) -> None:
+        """Publish the last shard."""
+        self._close_shard()
 
     def begin_source(self, index: int) -> None:
         """The documents that follow come from `sources[index]`."""

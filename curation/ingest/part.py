@@ -124,6 +124,7 @@ def ingest_part(part: Part, *, shards: Path, quarantine: Path, config: IngestCon
         for one in part.slices:
             writer.begin_source(sources.index(one.source))
             inputs.append(_ingest_slice(one, config, writer, bad))
+        writer.finish()
     _remove_strangers(shards, part.index, {shard["name"] for shard in writer.written})
     marker = {
         "part": part.index,
