@@ -38,36 +38,49 @@ def done_items(root: Path) -> dict[Path, int]:
     return found
 
 
+def kill_somewhere(child: subprocess.Popen[bytes], folder: Path, rng: random.Random) -> bool:
+    """Kill the process group after a few more files have appeared, or early in its start; False if it ended before."""
+    wanted = sum(1 for _ in folder.rglob("*")) + rng.randint(1, 6)
+    early = time.monotonic() + (rng.uniform(0, 2) if rng.random() < 0.2 else 60)
+    while child.poll() is None and time.monotonic() < early and sum(1 for _ in folder.rglob("*")) < wanted:
+        time.sleep(0.002)
+    time.sleep(rng.uniform(0, 0.05))
+    if child.poll() is not None:
+        return False
+    os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    return True
+
+
 @pytest.mark.slow
 def test_a_run_killed_at_random_moments_ends_byte_identical_and_does_nothing_twice(tmp_path: Path) -> None:
-    """SIGKILL of the whole process group, 20 times, then the same command to its end."""
+    """SIGKILL of the whole process group, 20 times; whenever a run ends after all, it equals an undisturbed one."""
     inputs = tmp_path / "in"
     inputs.mkdir()
-    for number in range(6):
-        write_corpus(inputs / f"{number}.jsonl", 1500, seed=number)
-    started = time.perf_counter()
+    for number in range(8):
+        write_corpus(inputs / f"{number}.jsonl", 700, seed=number)
     subprocess.run(command(inputs, tmp_path / "whole"), check=True, capture_output=True)
-    seconds = time.perf_counter() - started
+    expected = results(tmp_path / "whole")
     rng = random.Random(5)
-    root = tmp_path / "root"
-    killed = 0
-    for _ in range(KILLS):
-        before = done_items(root)
-        child = subprocess.Popen(
-            command(inputs, root), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        time.sleep(rng.uniform(0.3, 1.0) * seconds)
-        if child.poll() is None:
-            os.killpg(child.pid, signal.SIGKILL)
-            killed += 1
-        child.wait()
-        after = done_items(root)
-        # Work files go when their step is closed; what still stands must be what stood before.
-        assert {path: after[path] for path in before if path in after} == {
-            p: t for p, t in before.items() if p in after
-        }
-    subprocess.run(command(inputs, root), check=True, capture_output=True)
-    assert killed >= KILLS // 2, "the run is too short to be killed"
-    assert results(root) == results(tmp_path / "whole")
-    left = list((root / "runs" / "killed").rglob("*.tmp"))
-    assert left == [], "temporary files are left behind"
+    kills, roots = 0, 0
+    while kills < KILLS:
+        root = tmp_path / f"root{roots}"
+        roots += 1
+        ended = False
+        while not ended:
+            before = done_items(root)
+            if kills == KILLS:
+                subprocess.run(command(inputs, root), check=True, capture_output=True)
+                ended = True
+            else:
+                child = subprocess.Popen(
+                    command(inputs, root), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+                )
+                ended = not kill_somewhere(child, root, rng)
+                kills += not ended
+                assert not ended or child.returncode == 0
+            after = done_items(root)
+            # Work files go when their step is closed; a marker that stands must be the one that stood before.
+            assert {p: after[p] for p in before if p in after} == {p: t for p, t in before.items() if p in after}
+        assert results(root) == expected
+        assert list(root.rglob("*.tmp")) == [], "temporary files are left behind"
