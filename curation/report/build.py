@@ -7,6 +7,7 @@ function of the run alone: building it again gives the same bytes.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from markupsafe import Markup, escape
 from curation.report import numbers, overview
 from curation.report.charts import histogram
 from curation.report.collect import Collected, collect
-from curation.report.excerpt import EXCERPT_CHARS, plain, quantity_of_bytes, shown
+from curation.report.excerpt import EXCERPT_CHARS, cut, plain, quantity_of_bytes, shown
 from curation.report.facts import RunFacts, equations, read_facts
 from curation.report.pack_view import pack_view
-from curation.report.quarantine import sample_quarantine
+from curation.report.quarantine import Quarantined, sample_quarantine
 from curation.report.scripts import count_scripts
 from curation.report.step_view import StepView, step_views
 from curation.report.tally import TallyTable
@@ -69,7 +70,7 @@ def _page(facts: RunFacts, found: Collected) -> str:
             n_dropped=sum(sum(step["dropped"].values()) for step in facts.funnel["steps"]),
             kept_so_far=_kept(facts),
             n_quarantined=sum(facts.funnel["quarantined"].values()),
-            quarantine=quarantine,
+            quarantine=_by_count(quarantine, facts.funnel["quarantined"]),
             sentences=_damage_sentences(),
             inputs=inputs,
             n_more_inputs=n_more_inputs,
@@ -84,11 +85,16 @@ def _page(facts: RunFacts, found: Collected) -> str:
 
 
 def _kept(facts: RunFacts) -> int | None:
-    """Documents that are kept, so far."""
-    if facts.judge_all:
+    """Documents that are kept, so far; None before any step is closed."""
+    if facts.judge_all or not (facts.finished or facts.funnel["steps"]):
         return None
     kept = facts.funnel["steps"][-1]["docs_kept"] if facts.funnel["steps"] else facts.funnel["documents"]
     return None if kept is None else int(kept)
+
+
+def _by_count(quarantine: dict[str, list[Quarantined]], counts: dict[str, int]) -> dict[str, list[Quarantined]]:
+    """The reason with the most lines first; damage of whole files, which counts no line, last."""
+    return dict(sorted(quarantine.items(), key=lambda item: (-counts.get(item[0], 0), item[0])))
 
 
 def _damage_sentences() -> dict[str, str]:
@@ -115,6 +121,7 @@ def _tables(facts: RunFacts, found: Collected, steps: list[StepView]) -> list[Ta
     return tables
 
 
+@cache
 def _environment() -> Environment:
     """Templates in which every expression is shown safely, whatever a template forgets."""
 
@@ -135,5 +142,7 @@ def _environment() -> Environment:
         duration=numbers.duration,
         plain=lambda text: escape(plain(text)),
     )
-    environment.globals.update(share=numbers.share, value=numbers.value, noun=numbers.noun, excerpt_chars=EXCERPT_CHARS)
+    environment.globals.update(
+        cut=cut, share=numbers.share, value=numbers.value, noun=numbers.noun, excerpt_chars=EXCERPT_CHARS
+    )
     return environment

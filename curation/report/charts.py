@@ -54,10 +54,11 @@ def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float])
     dropped, kept = sketch.by_side
     base = TOP + (KEPT_HEIGHT if kept else 0)
     bottom = base + (DROPPED_HEIGHT if dropped else 0)
-    parts = [*_bars(bars, axis, base, unit, whole=sketch.whole)]
+    parts, labels = _bars(bars, axis, base, unit, whole=sketch.whole)
     parts.append(f'<path class="axis" d="M{LEFT} {base:.1f}H{RIGHT}"/>')
     parts += _tick_labels(axis, bars, bottom, unit)
     parts += _threshold_lines(axis, bars, thresholds, bottom, unit)
+    parts += labels
     if kept:
         parts.append(
             f'<text class="side kept-text" x="{RIGHT}" y="{TOP + 7:.1f}" text-anchor="end">kept {count(kept)}</text>'
@@ -75,8 +76,8 @@ def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float])
     )
 
 
-def _bars(bars: Bars, axis: _Axis, base: float, unit: str, *, whole: bool) -> list[str]:
-    """A group for every bar that is not empty: its title, kept part, dropped part."""
+def _bars(bars: Bars, axis: _Axis, base: float, unit: str, *, whole: bool) -> tuple[list[str], list[str]]:
+    """A group for every bar that is not empty: its title, kept part, dropped part; and numbers of broken bars."""
     spans = [(axis.x(a), axis.x(b)) for a, b in zip(bars.edges[:-1], bars.edges[1:], strict=True)]
     counts = [(int(d), int(k)) for d, k in bars.counts.T]
     names = [_range_name(a, b, unit, whole) for a, b in zip(bars.edges[:-1], bars.edges[1:], strict=True)]
@@ -92,16 +93,18 @@ def _bars(bars: Bars, axis: _Axis, base: float, unit: str, *, whole: bool) -> li
     widths = np.array([b - a for a, b in spans])
     density = np.array(counts, np.float64) / widths[:, None] * widths.min()
     tallest = np.array([_full_height(side) for side in density.T])
-    parts = []
+    parts, labels = [], []
     for (left, right), (dropped, kept), (low, high), name in zip(spans, counts, density, names, strict=True):
         if not dropped and not kept:
             continue
         width = max(right - left - (1 if right - left > 3 else 0.2), 0.5)
-        paths = _bar(left, width, base, -KEPT_HEIGHT, high / tallest[1], "k", kept)
-        paths += _bar(left, width, base, DROPPED_HEIGHT, low / tallest[0], "d", dropped)
+        paths = _bar(left, width, base, -KEPT_HEIGHT, high / tallest[1], "k") if kept else ""
+        paths += _bar(left, width, base, DROPPED_HEIGHT, low / tallest[0], "d") if dropped else ""
+        labels += [_broken_label(left, width, base - KEPT_HEIGHT * 0.86, kept)] if high > tallest[1] else []
+        labels += [_broken_label(left, width, base + DROPPED_HEIGHT * 0.86, dropped)] if low > tallest[0] else []
         title = f"{name}: {count(kept)} kept, {count(dropped)} dropped"
         parts.append(f"<g><title>{escape(title)}</title>{paths}</g>")
-    return parts
+    return parts, labels
 
 
 def _full_height(density: npt.NDArray[np.float64]) -> float:
@@ -112,21 +115,19 @@ def _full_height(density: npt.NDArray[np.float64]) -> float:
     return max(float(ranked[0]), 1e-12)
 
 
-def _bar(left: float, width: float, base: float, height: float, part: float, css: str, n: int) -> str:
-    """One side of a bar; one that is taller than the drawing is broken and carries its number."""
-    if not n:
-        return ""
+def _bar(left: float, width: float, base: float, height: float, part: float, css: str) -> str:
+    """One side of a bar, up (negative height) or down; one that is taller than the drawing is broken."""
     tall = max(min(part, 1.0) * abs(height), 1.0)
     top = base - tall if height < 0 else base
     path = f'<path class="{css}" d="M{left:.1f} {top:.1f}h{width:.1f}v{tall:.1f}h-{width:.1f}z"/>'
     if part <= 1:
         return path
-    gap = base + height * 0.8
+    return f'{path}<path class="gap" d="M{left - 2:.1f} {base + height * 0.8 + 2:.1f}l{width + 4:.1f} -4"/>'
+
+
+def _broken_label(left: float, width: float, y: float, n: int) -> str:
     x, anchor = (left + width + 3, "start") if left < WIDTH / 2 else (left - 3, "end")
-    return (
-        f'{path}<path class="gap" d="M{left - 2:.1f} {gap + 2:.1f}l{width + 4:.1f} -4"/>'
-        f'<text class="side" x="{x:.1f}" y="{base + height * 0.86 + 4:.1f}" text-anchor="{anchor}">{count(n)}</text>'
-    )
+    return f'<text class="side" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">{count(n)}</text>'
 
 
 def _range_name(low: float, high: float, unit: str, whole: bool) -> str:

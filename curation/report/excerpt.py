@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-__all__ = ["EXCERPT_CHARS", "Excerpt", "hex_dump", "mask", "plain", "quantity_of_bytes", "shown", "take"]
+__all__ = ["EXCERPT_CHARS", "Excerpt", "cut", "hex_dump", "mask", "plain", "quantity_of_bytes", "shown", "take"]
 
 EXCERPT_CHARS = 420
 """Characters of a document that a sample shows."""
@@ -27,11 +27,11 @@ MARGIN_CHARS = 120
 MASK = "\N{BULLET}"
 
 _EMAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}[@\uFF20][\w-]{1,63}(?:[.\uFF0E\u3002][\w-]{1,63}){1,4}")
-_NUMBER = re.compile(r"(?<![\w.,%])[+\uFF0B]?[(\uFF08]?\d(?:[ \u00A0()./\uFF08\uFF09\uFF0D-]{0,2}\d){6,17}(?![\w%])")
+_NUMBER = re.compile(r"(?<![\w.,%])[+\uFF0B]?[(\uFF08]?\d(?:[ \u00A0().\uFF08\uFF09\uFF0D-]{0,2}\d){6,17}(?![\w%])")
 _NOT_A_PHONE = re.compile(
     r"(?:1[0-9]|20)\d\d[-./ ]?[01]?\d[-./ ][0-3]?\d(?:[ T][0-2]?\d)?"  # 2024-05-20, 2024.5.20 14
     r"|[0-3]?\d[-./][01]?\d[-./](?:1[0-9]|20)\d\d"  # 20.05.2024
-    r"|(?:1[0-9]|20)\d\d ?[-/] ?(?:1[0-9]|20)\d\d"  # 1914-1918
+    r"|(?:1[0-9]|20)\d\d ?[-\u2013/] ?(?:1[0-9]|20)\d\d"  # 1914-1918
     r"|\d+\.\d+"  # a decimal
 )
 _BREAKS = re.compile(r"\n(?:[ \t\u00A0\u3000]*\n){2,}")
@@ -77,6 +77,11 @@ def _end_of_lines(text: str) -> int:
     return end
 
 
+def cut(text: str, limit: int) -> str:
+    """The text, or its beginning with a word on how much is left out."""
+    return text if len(text) <= limit else f"{text[:limit]} ... cut, {len(text) - limit:,} more characters"
+
+
 def mask(text: str) -> str:
     """Put bullets for the characters of e-mail addresses and phone-like numbers; the length stays.
 
@@ -92,7 +97,7 @@ def _mask_address(match: re.Match[str]) -> str:
 
 def _mask_number(match: re.Match[str]) -> str:
     text = match.group()
-    return text if _NOT_A_PHONE.fullmatch(text) else re.sub(r"\d", MASK, text)
+    return text if _NOT_A_PHONE.fullmatch(text.lstrip("(\uff08")) else re.sub(r"\d", MASK, text)
 
 
 def shown(text: str) -> Markup:

@@ -6,6 +6,7 @@ is missing or damaged becomes a sentence in `problems`: a report of a failed run
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +75,9 @@ def read_facts(folder: Path) -> RunFacts:
         facts.funnel["ingest"] = {
             key: ingested[key] for key in ("seconds", "peak_rss_mb", "damaged_files") if key in ingested
         }
-    facts.inputs = _inputs(_read(facts, run.folder / "inputs.json"))
+    facts.inputs = _read(facts, run.folder / "inputs.json") or []
+    if ingested is None and facts.inputs:
+        _count_inputs(facts)
     funnel = _read(facts, run.report / "funnel.json") if run.info["state"] == "done" else None
     if funnel is not None and all("digest" in step for step in funnel["steps"]):
         facts.funnel, facts.finished = funnel, True
@@ -112,11 +115,18 @@ def _read(facts: RunFacts, path: Path) -> Any:
         return None
 
 
-def _inputs(stored: Any) -> list[dict[str, Any]]:
-    """The list in inputs.json."""
-    if stored is None:
-        return []
-    return list(stored["inputs"]) if isinstance(stored, dict) else list(stored)
+def _count_inputs(facts: RunFacts) -> None:
+    """Ingest read everything and was then refused, as happens with too much quarantine: inputs.json has the numbers."""
+    bad: Counter[str] = Counter()
+    for entry in facts.inputs:
+        bad.update(entry["bad"])
+    good = sum(entry["lines_good"] for entry in facts.inputs)
+    facts.funnel["inputs"] = {
+        "files": len(facts.inputs),
+        "bytes": sum(entry["bytes"] for entry in facts.inputs),
+        "lines": good + bad.total(),
+    }
+    facts.funnel.update(documents=good, quarantined=dict(bad.most_common()))
 
 
 def _steps_of_funnel(facts: RunFacts) -> None:
@@ -173,7 +183,7 @@ def equations(facts: RunFacts) -> list[Equation]:
             ("lines in", funnel["inputs"]["lines"]), (("documents", funnel["documents"]), ("quarantined", quarantined))
         )
     ]
-    if facts.judge_all:
+    if facts.judge_all or not (facts.finished or funnel["steps"]):
         return found
     dropped = sum(sum(step["dropped"].values()) for step in funnel["steps"])
     kept = funnel["steps"][-1]["docs_kept"] if funnel["steps"] else funnel["documents"]

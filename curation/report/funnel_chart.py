@@ -168,11 +168,11 @@ def _branch_label(branch: Branch, part: str, middle: float, layout: _Layout) -> 
     if layout.two_lines:
         return (
             f'<text x="{x}" y="{middle - 3:.1f}">{escape(_cut(branch.name, 29))}</text>'
-            f'<text class="amount" x="{x}" y="{middle + 11:.1f}">{count(branch.n)} · {part}</text>'
+            f'<text class="amount" x="{x}" y="{middle + 11:.1f}">{count(branch.n)} · {escape(part)}</text>'
         )
     return (
         f'<text x="{x}" y="{middle + 4.5:.1f}">{escape(_cut(branch.name, 40))}'
-        f'<tspan class="amount" dx="8">{count(branch.n)} · {part}</tspan></text>'
+        f'<tspan class="amount" dx="8">{count(branch.n)} · {escape(part)}</tspan></text>'
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+NBSP = "\N{NO-BREAK SPACE}"
+
 __all__ = ["count", "duration", "noun", "share", "short", "value"]
 
 
@@ -23,10 +25,10 @@ def share(part: float, whole: float) -> str:
         return "-"
     percent = 100 * part / whole
     if 0 < percent < 0.1:
-        return "< 0.1 %"
+        return f"<{NBSP}0.1{NBSP}%"
     if 99.9 < percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.0f} %" if percent in (0, 100) else f"{percent:.1f} %"
+        return f">{NBSP}99.9{NBSP}%"
+    return f"{percent:.0f}{NBSP}%" if percent in (0, 100) else f"{percent:.1f}{NBSP}%"
 
 
 def value(number: float, unit: str = "") -> str:
@@ -34,7 +36,7 @@ def value(number: float, unit: str = "") -> str:
     if unit == "share":
         percent = 100 * number
         text = f"{percent:.{1 if abs(percent) >= 1 else 2}f}".rstrip("0").rstrip(".")
-        return f"{text} %"
+        return f"{text}{NBSP}%"
     if float(number).is_integer() and abs(number) < 1e15:
         return f"{number:,.0f}"
     return f"{number:,.0f}" if abs(number) >= 10_000 else f"{number:.4g}"
@@ -43,7 +45,7 @@ def value(number: float, unit: str = "") -> str:
 def short(number: float, unit: str = "") -> str:
     """A label at an axis: `20 %`, `500`, `2k`, `1.5M`."""
     if unit == "share":
-        return f"{100 * number:.6g} %"
+        return f"{100 * number:.6g}{NBSP}%"
     magnitude = abs(number)
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if magnitude >= limit:

@@ -42,9 +42,9 @@ class InputRow:
     good: int
     bad: int
     kept: int | None
-    reasons: str
-    damaged: str
-    notes: str
+    damaged: bool
+    remarks: str
+    """Kinds of damage, quarantined lines by reason, repairs that were made."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,12 @@ def alarms(facts: RunFacts, found: Collected, steps: Sequence[StepView]) -> list
             look.append(
                 Alarm("look", f"Never fired although {step.name} looked at {n_in:,} documents: {names}.", step.anchor)
             )
-    damaged = [row for row in facts.inputs if row.get("damaged")]
+    damaged = [PurePosixPath(row["source"]).name for row in facts.inputs if row["damaged"]]
     if damaged:
-        look.append(Alarm("look", f"{noun(len(damaged), 'input file is', 'input files are')} damaged.", "inputs"))
+        names = ", ".join(damaged[:3]) + (f" and {len(damaged) - 3} more" if len(damaged) > 3 else "")
+        look.append(
+            Alarm("look", f"{noun(len(damaged), 'input file is', 'input files are')} damaged: {names}.", "inputs")
+        )
     quarantined = sum(facts.funnel["quarantined"].values())
     if quarantined:
         lines = facts.funnel["inputs"]["lines"]
@@ -132,9 +135,11 @@ def funnel_picture(facts: RunFacts, steps: Sequence[StepView]) -> Markup:
         gone = [Branch(r.name, r.n, "dropped", r.sentence) for r in step.reasons if r.n] if step.closed else []
         note = f"{count(rest)} in" if step.closed else f"{count(rest)} in, not closed"
         levels.append(Level(step.name, rest, note, step.anchor, gone))
-        rest = step.totals["docs_kept"] if step.closed else rest
+        if not step.closed:
+            break
+        rest = step.totals["docs_kept"]
     kept = "kept" if funnel["kept"] is not None else "so far"
-    if steps:
+    if steps and all(step.closed for step in steps):
         levels.append(Level(kept, rest, f"{count(rest)}, {share(rest, documents)}", "sources"))
     if funnel["packed"] is not None:
         tokens = funnel["packed"]["tokens"]
@@ -148,9 +153,12 @@ def input_rows(facts: RunFacts, found: Collected) -> tuple[list[InputRow], int]:
     kept = {row.label: row.n_kept for row in found.sources.rows(len(found.sources))}
     rows = []
     for entry in facts.inputs:
-        bad = entry.get("bad") or {}
-        damaged = entry.get("damaged") or []
-        notes = entry.get("notes") or {}
+        bad = sorted(entry["bad"].items(), key=lambda pair: (-pair[1], pair[0]))
+        lists = (
+            ", ".join(entry["damaged"]),
+            ", ".join(f"{reason} {n:,}" for reason, n in bad),
+            ", ".join(f"{name} {n:,}" for name, n in sorted(entry["notes"].items())),
+        )
         rows.append(
             InputRow(
                 name=PurePosixPath(entry["source"]).name or entry["source"],
@@ -160,11 +168,8 @@ def input_rows(facts: RunFacts, found: Collected) -> tuple[list[InputRow], int]:
                 good=entry["lines_good"],
                 bad=entry["lines_bad"],
                 kept=kept.get(entry["source"], 0) if found.steps else None,
-                reasons=", ".join(
-                    f"{reason} {n:,}" for reason, n in sorted(bad.items(), key=lambda pair: (-pair[1], pair[0]))
-                ),
-                damaged=", ".join(damaged),
-                notes=", ".join(f"{name} {n:,}" for name, n in sorted(notes.items())),
+                damaged=bool(entry["damaged"]),
+                remarks="; ".join(part for part in lists if part),
             )
         )
     rows.sort(key=lambda row: (not row.damaged, -row.bad, row.title))
@@ -180,7 +185,8 @@ def time_rows(facts: RunFacts, found: Collected, steps: Sequence[StepView]) -> l
         rows.append(TimeRow("ingest", "inputs", ingest["seconds"], ingest["peak_rss_mb"], n_bytes, ""))
     for step, passed in zip(steps, found.steps, strict=True):
         slowest = max(passed.seconds, key=lambda item: (item[1], item[0]), default=None)
-        note = f"shard {slowest[0]}: {duration(slowest[1])}" if slowest and len(passed.seconds) > 1 else ""
+        many = len(passed.seconds) > 1
+        note = f"of {len(passed.seconds)} shards: {slowest[0]}, {duration(slowest[1])}" if slowest and many else ""
         totals = step.totals
         rows.append(TimeRow(step.name, step.anchor, totals["seconds"], totals["peak_rss_mb"], totals["bytes_in"], note))
     if facts.pack is not None:

@@ -16,8 +16,6 @@ from curation.report.sketch import Sketch
 
 __all__ = ["PackView", "pack_view"]
 
-LENGTH_COLUMNS = ("n_tokens", "tokens", "length")
-
 
 @dataclass(frozen=True)
 class PackView:
@@ -48,11 +46,7 @@ def _lengths(facts: RunFacts) -> Sketch:
     if not path.exists():
         return sketch
     try:
-        file = pq.ParquetFile(path)
-        column = next((name for name in LENGTH_COLUMNS if name in file.schema_arrow.names), None)
-        if column is None:
-            return sketch
-        for batch in file.iter_batches(batch_size=65_536, columns=[column]):
+        for batch in pq.ParquetFile(path).iter_batches(batch_size=65_536, columns=["n_tokens"]):
             values = batch.column(0).cast(pa.float64()).to_numpy(zero_copy_only=False)
             sketch.add(values, np.ones(len(values), np.bool_))
     except (pa.ArrowInvalid, OSError) as error:

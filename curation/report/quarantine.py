@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import heapq
-import json
 from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from curation.report.excerpt import Excerpt, hex_dump, take
 
@@ -51,7 +52,7 @@ def sample_quarantine(folder: Path, each: int = EACH) -> tuple[dict[str, list[Qu
             for number, row in enumerate(stream, start=1):
                 budget -= len(row)
                 try:
-                    entry = _entry(json.loads(row))
+                    entry = _entry(orjson.loads(row))
                 except (ValueError, KeyError, TypeError) as error:
                     problems.append(
                         f"{path.name}, line {number} is no quarantine entry: {type(error).__name__}: {error}"

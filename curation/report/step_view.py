@@ -64,8 +64,8 @@ class Sample:
     document: Sampled
     keep: bool
     reason: str | None
-    scores: list[tuple[str, str, bool]]
-    """Name, value, whether it is the score that the list is sorted by."""
+    scores: list[tuple[str, str, str]]
+    """Name, value, and its part: `by` if the list is sorted by it, `decides` if it has a threshold, else nothing."""
     text: Markup
     partner: Sampled | None = None
     partner_text: Markup | None = None
@@ -226,7 +226,11 @@ def _spread_note(sketch: Sketch, unit: str) -> str:
 def _threshold_note(border: Border, unit: str) -> str:
     below, at, above = border.total.tolist()
     total = below + at + above
-    parts = [f"{share(below, total)} below", f"{at:,} exactly at" if at else "", f"{share(above, total)} above"]
+    parts = [
+        f"{share(below, total)} below" if below else "",
+        f"{at:,} exactly at it" if at else "",
+        f"{share(above, total)} above" if above else "",
+    ]
     return f"threshold {value(border.threshold, unit)}: " + ", ".join(part for part in parts if part)
 
 
@@ -268,7 +272,8 @@ def _sample(step: StepPass, reader: _Reader, place: Place, row: dict[str, Any], 
         if name == "group_size" and found <= 1:
             continue
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        scores.append((name, value(found, units.get(name, "")) if is_number else str(found), name == sorted_by))
+        part = "by" if name == sorted_by else "decides" if name in step.step.card["thresholds"] else ""
+        scores.append((name, value(found, units.get(name, "")) if is_number else str(found), part))
     partner = reader.partner(row)
     if partner is None:
         return Sample(document, bool(row["keep"]), row["reason"], scores, shown(document.text.text))

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from curation.funnel import funnel_rows
-from curation.report.numbers import share
+from curation.report.numbers import NBSP, share
 
 __all__ = ["plain_funnel", "print_funnel"]
 
@@ -53,7 +53,7 @@ def _cells(funnel: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
     """Texts of each row: what, documents after it, taken away, share of what came in, why."""
     cells = []
     for what, after, taken, why in funnel_rows(funnel):
-        part = share(taken, after + taken) if taken else ""
+        part = share(taken, after + taken).replace(NBSP, " ") if taken else ""
         cells.append((_one_line(what), f"{after:,}", f"{taken:,}" if taken else "", part, _one_line(why)))
     return cells
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +81,7 @@ def copies_step() -> Judgement:
             first.setdefault(text, i)
             sizes[text] = sizes.get(text, 0) + 1
         copy = [first[text] != i for i, text in enumerate(texts)]
-        scores = {
+        scores: dict[str, list[Any]] = {
             "kept_doc_id": [ids[first[t]] if c else None for t, c in zip(texts, copy, strict=True)],
             "similarity": [1.0 if c else None for c in copy],
             "group_size": [sizes[t] for t in texts],
@@ -119,7 +121,8 @@ def make_run(
     shards = json.loads((run.shards / "_done.json").read_text())
     funnel = {
         "run_id": run.run_id,
-        **{"inputs": {k: shards[k] for k in ("files", "bytes", "lines")}, "documents": len(docs)},
+        "inputs": {k: shards[k] for k in ("files", "bytes", "lines")},
+        "documents": len(docs),
         "quarantined": shards["quarantined"],
         "ingest": {"seconds": 1.5, "peak_rss_mb": 120.0, "damaged_files": 0},
         "steps": lines,
@@ -139,7 +142,9 @@ def make_run(
 
 
 def _write_shards(run: Run, parts: Sequence[Sequence[Doc]], quarantine: Sequence[dict[str, Any]]) -> list[list[bytes]]:
-    all_ids, shards, line = [], [], 0
+    all_ids: list[list[bytes]] = []
+    shards: list[dict[str, Any]] = []
+    line = 0
     for number, part in enumerate(parts):
         ids, rows = [], []
         for doc in part:
@@ -159,7 +164,8 @@ def _write_shards(run: Run, parts: Sequence[Sequence[Doc]], quarantine: Sequence
         all_ids.append(ids)
     reasons = [entry["reason"] for entry in quarantine]
     marker = {
-        "files": len({doc.source for part in parts for doc in part}), "bytes": sum(s["text_bytes"] for s in shards), "lines": sum(s["rows"] for s in shards) + len(reasons),
+        "files": len({doc.source for part in parts for doc in part}),
+        "bytes": sum(s["text_bytes"] for s in shards), "lines": sum(s["rows"] for s in shards) + len(reasons),
         "documents": sum(s["rows"] for s in shards), "quarantined": {r: reasons.count(r) for r in sorted(set(reasons))},
         "seconds": 1.5, "peak_rss_mb": 120.0, "damaged_files": 0, "shards": shards,
     }  # fmt: skip
@@ -200,7 +206,7 @@ def _write_step(
     total: dict[str, Any] = {"docs_in": 0, "docs_kept": 0, "bytes_in": 0, "bytes_kept": 0}
     dropped: dict[str, int] = {}
     for number, part in enumerate(parts):
-        rows = np.flatnonzero(alive[number])
+        rows = np.flatnonzero(alive[number]).tolist()
         scores, reasons = step.judge([part[i].text for i in rows], [ids[number][i] for i in rows])
         decision = Decision(np.array([r < 0 for r in reasons], np.bool_), np.array(reasons, np.int16))
         take = pa.array(np.cumsum(alive[number]) - 1, mask=~alive[number], type=pa.int64())
@@ -211,22 +217,22 @@ def _write_step(
         lengths = np.array([len(part[i].text.encode()) for i in rows], np.int64)
         names = list(step.reasons)
         here = {names[r]: reasons.count(r) for r in sorted({r for r in reasons if r >= 0})}
-        item = {
+        item: dict[str, Any] = {
             "rows": len(part), "docs_in": len(rows), "kept": int(decision.keep.sum()), "dropped": here,
             "bytes_in": int(lengths.sum()), "bytes_kept": int(lengths[decision.keep].sum()), "shard_sha256": "",
             "verdict_sha256": file_sha256(path), "seconds": 0.25 + number, "peak_rss_mb": 150.0,
         }  # fmt: skip
         write_json(folder / "_items" / f"{number:05d}.json", item)
-        for key, value in (
-            ("docs_in", item["docs_in"]),
-            ("docs_kept", item["kept"]),
-            ("bytes_in", item["bytes_in"]),
-            ("bytes_kept", item["bytes_kept"]),
+        for key, its in (
+            ("docs_in", "docs_in"),
+            ("docs_kept", "kept"),
+            ("bytes_in", "bytes_in"),
+            ("bytes_kept", "bytes_kept"),
         ):
-            total[key] += value
+            total[key] += item[its]
         for name, n in here.items():
             dropped[name] = dropped.get(name, 0) + n
-        alive[number][rows[~decision.keep]] = False
+        alive[number][np.array(rows, np.int64)[~decision.keep]] = False
     line = {"name": step.name, "digest": digest, **total, "dropped": dropped, "seconds": 0.25, "peak_rss_mb": 150.0}
     write_json(folder / "_done.json", {**line, "shards": []})
     return line
@@ -252,18 +258,71 @@ def _write_pack(run: Run, kept: int) -> dict[str, Any]:
     return packed
 
 
-@pytest.fixture
-def made(tmp_path: Path) -> Callable[..., Path]:
-    """`made(docs, steps, ...)` writes a run and returns its folder; see `make_run`."""
-    return lambda *args, **kwargs: make_run(tmp_path, *args, **kwargs)
+class Page(HTMLParser):
+    """A report taken apart: tags, attributes, text; fails on an element that is not closed."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.bytes = path.read_bytes()
+        self.html = self.bytes.decode("utf-8")
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str, str]] = []
+        """Tag, attribute, value."""
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(self.html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in {"meta", "br"}:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, f"</{tag}> closes another element"
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self._open:
+            self.text += data
+
+    @property
+    def words(self) -> str:
+        """The text with every run of blanks as one."""
+        return " ".join(self.text.split())
+
+    def row(self, head: str) -> list[str]:
+        """Texts of the first table row whose first cell begins with `head`."""
+        for match in re.finditer(r"<tr[^>]*>(.*?)</tr>", self.html, re.DOTALL):
+            cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", match.group(1), re.DOTALL)
+            texts = [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in cells]
+            if texts and texts[0].startswith(head):
+                return texts
+        raise AssertionError(f"no row {head!r}")
+
+
+@dataclass
+class Maker:
+    """Makes runs and opens their reports."""
+
+    root: Path
+    doc: type[Doc] = Doc
+    length: Callable[..., Judgement] = length_step
+    language: Callable[..., Judgement] = language_step
+    exact: Callable[..., Judgement] = copies_step
+
+    def run(self, docs: Sequence[Doc], steps: Sequence[Judgement] = (), **options: Any) -> Path:
+        """The folder of a made run; see `make_run`."""
+        return make_run(self.root, docs, steps, **options)
+
+    def page(self, folder: Path) -> Page:
+        """Build the report of a run and take it apart."""
+        from curation.report.build import write_report
+
+        return Page(write_report(folder))
 
 
 @pytest.fixture
-def step_of() -> dict[str, Callable[..., Judgement]]:
-    """The ready-made steps by name."""
-    return {"length": length_step, "language": language_step, "exact": copies_step}
-
-
-@pytest.fixture
-def doc() -> type[Doc]:
-    return Doc
+def made(tmp_path: Path) -> Maker:
+    return Maker(tmp_path)
