@@ -19,7 +19,7 @@ from curation.report.sketch import Bars, Sketch
 __all__ = ["histogram", "ticks"]
 
 WIDTH, LEFT, RIGHT = 360.0, 4.0, 356.0
-TOP = 32.0
+TOP_WITH_THRESHOLDS, TOP = 32.0, 12.0
 KEPT_HEIGHT, DROPPED_HEIGHT = 84.0, 52.0
 OVERFLOW_WIDTH = 7.0
 GAP = 7.0
@@ -52,7 +52,8 @@ def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float])
     bars = sketch.bars(list(thresholds))
     axis = _Axis(bars)
     dropped, kept = sketch.by_side
-    base = TOP + (KEPT_HEIGHT if kept else 0)
+    top = TOP_WITH_THRESHOLDS if any(axis.holds(threshold) for threshold in thresholds) else TOP
+    base = top + (KEPT_HEIGHT if kept else 0)
     bottom = base + (DROPPED_HEIGHT if dropped else 0)
     parts, labels = _bars(bars, axis, base, unit, whole=sketch.whole)
     parts.append(f'<path class="axis" d="M{LEFT} {base:.1f}H{RIGHT}"/>')
@@ -61,7 +62,7 @@ def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float])
     parts += labels
     if kept:
         parts.append(
-            f'<text class="side kept-text" x="{RIGHT}" y="{TOP + 7:.1f}" text-anchor="end">kept {count(kept)}</text>'
+            f'<text class="side kept-text" x="{RIGHT}" y="{top + 7:.1f}" text-anchor="end">kept {count(kept)}</text>'
         )
     if dropped:
         parts.append(

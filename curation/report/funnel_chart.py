@@ -95,7 +95,7 @@ def _draw(levels: Sequence[Level], summary: str, layout: _Layout) -> str:
     bottom = y + (30 if layout.beside else 24)
     body = "".join([*streams, *branches, *nodes])
     return (
-        f'<svg class="funnel {layout.css}" viewBox="0 0 {layout.width:.0f} {bottom:.0f}" role="img" '
+        f'<svg class="funnel {layout.css}" viewBox="0 0 {layout.width:.0f} {bottom:.0f}" role="group" '
         f'aria-label="{escape(summary)}">{body}</svg>'
     )
 

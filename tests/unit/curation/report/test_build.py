@@ -328,3 +328,17 @@ def test_a_run_that_has_only_begun(tmp_path: Path, made: Any) -> None:
     page = made.page(pipeline.run.folder)
     assert "This run is not finished" in page.words
     assert "in.jsonl" in page.words
+
+
+def test_real_crawl_text_makes_a_page_of_modest_size(made: Any, test_data: Path) -> None:
+    """1,132 documents in twenty languages, with raw HTML and mojibake among them: harmless, and under 2 MB."""
+    import zstandard
+
+    packed = (test_data / "2_text" / "crawl-02.jsonl.zst").read_bytes()
+    lines = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(packed).read().splitlines()
+    docs = [made.doc(row["text"], row["url"], id=row["id"]) for row in map(json.loads, lines)]
+    page = made.page(made.run(docs, [made.exact(), made.length(30), made.language()], pack=True))
+    check_harmless(page)
+    assert len(docs) == 1132
+    assert "lines in 1,132 = documents 1,132 + quarantined 0" in page.words
+    assert len(page.bytes) < 2_000_000
