@@ -39,6 +39,9 @@ MAX_REPLACED_SHARE = 0.05
 """Of the non-ASCII characters at most this share may be unreadable: real pages paste in a line of another
 charset now and then (der-erfolg-gibt-recht.de: 3 broken sequences beside 100 good ones)."""
 MAX_REPLACED_OF_ALL = 0.002
+MAX_STRAY = 10
+MAX_STRAY_SHARE = 0.0005
+"""A page of plain ASCII may hold so many stray bytes of no charset at all."""
 MIN_SCORE = 0.5
 """Below this share of plausible characters nothing is believed."""
 DECLARED_BONUS = 0.12
@@ -87,8 +90,8 @@ def codec_of(label: str | None) -> str | None:
     return found if found in _CODECS else None
 
 
-_META = re.compile(rb"<meta\b[^>]{0,2000}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
-_XML = re.compile(rb"^\s*<\?xml\b[^>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{2,40})", re.I)
+_META = re.compile(rb"<meta\b[^<>]{0,1000}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.I)
+_XML = re.compile(rb"^\s*<\?xml\b[^<>]{0,200}?encoding\s*=\s*[\"']([\w.:-]{2,40})", re.I)
 
 
 def declared_in(raw: bytes) -> list[str]:
@@ -164,7 +167,8 @@ def _bounded(raw: bytes, codec: str) -> Decoded:
     genuine = raw.count("\ufffd".encode(codec)) if codec.startswith(("utf", "gb18030")) else 0
     replaced = text.count("\ufffd") - genuine
     foreign = len(_NON_ASCII.findall(text))
-    if replaced > max(1, min(MAX_REPLACED_SHARE * foreign, MAX_REPLACED_OF_ALL * len(text))):
+    foreign_limit = min(MAX_REPLACED_SHARE * foreign, MAX_REPLACED_OF_ALL * len(text))
+    if replaced > max(1, foreign_limit, min(MAX_STRAY, MAX_STRAY_SHARE * len(text))):
         raise UndecodableError(f"{replaced} of {foreign} non-ASCII characters are unreadable as {codec}")
     return Decoded(text, codec, max(0, replaced))
 
@@ -207,8 +211,12 @@ def _best(raw: bytes, said: list[str]) -> Decoded:
             return _bounded(raw, codec)
         except UndecodableError:
             continue
-    tried = ", ".join(candidates)
-    raise UndecodableError(f"declared: {', '.join(said) or 'nothing'}; detected: {detected}; tried: {tried}")
+    try:
+        return _bounded(raw, said[0] if said else "utf-8")
+    except UndecodableError as error:
+        tried = ", ".join(candidates)
+        detail = f"declared: {', '.join(said) or 'nothing'}; detected: {detected}; tried: {tried}; {error}"
+        raise UndecodableError(detail) from error
 
 
 def _declared_bonus(codec: str, n_foreign: int) -> float:
