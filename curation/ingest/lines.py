@@ -53,27 +53,36 @@ class _Cutter:
         self.offset = 0
         self.number = part.first_line
         self.too_long = False
+        self.ends_with_cr = False
 
     def starts_beyond_end(self) -> bool:
         return self.end is not None and self.offset >= self.end
 
     def hold(self, rest: bytes) -> None:
         """Add to the open line; once it is too long, keep its first bytes only."""
-        if rest:
-            self.open_bytes += len(rest)
-            if not self.too_long:
-                self.open.append(rest)
-                if self.open_bytes > self.limit:
-                    self.too_long = True
-                    self.open = [b"".join(self.open)[: self.kept_bytes]]
+        if not rest:
+            return
+        room = self.kept_bytes - self.open_bytes if self.too_long else len(rest)
+        if room > 0:
+            self.open.append(rest[:room])
+        self.open_bytes += len(rest)
+        self.ends_with_cr = rest[-1:] == b"\r"
+        if self.open_bytes > self.limit and not self.too_long:
+            self.too_long = True
+            self.open = [b"".join(self.open)[: self.kept_bytes]]
 
     def close_long(self, rest: bytes, newline: int) -> Damage:
         """End a line that is too long with its last bytes."""
         self.hold(rest)
         damage = self.long_line(b"".join(self.open), self.open_bytes)
         self.report.records += 1
+        if newline and self.ends_with_cr:
+            self._note_crlf(1)
         self._reset(self.open_bytes + newline)
         return damage
+
+    def _note_crlf(self, count: int) -> None:
+        self.report.notes["crlf"] = self.report.notes.get("crlf", 0) + count
 
     def long_line(self, raw: bytes, length: int, offset: int | None = None, number: int | None = None) -> Damage:
         return Damage(
@@ -107,7 +116,7 @@ class _Cutter:
         self.report.blank_lines += blank
         self.report.records += len(lines) - blank
         if b"\r" in body and (n_crlf := body.count(b"\r\n") + (body[-1:] == b"\r" and not cut_off)):
-            self.report.notes["crlf"] = self.report.notes.get("crlf", 0) + n_crlf
+            self._note_crlf(n_crlf)
         if long:
             yield from self._one_by_one(lines, cut_off)
         else:
