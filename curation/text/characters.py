@@ -75,19 +75,23 @@ def chars_in(p: Int, end: Int, limit: Int) -> Int:
 
 
 @inlined
-def letters_in(p: Int, end: Int, limit: Int, counts: Counts) -> None:
-    """Add the letters from address `p` to `end` to `counts` by script."""
+def letters_in(p: Int, end: Int, limit: Int, counts: Counts) -> Int:
+    """Add the letters from address `p` to `end` to `counts` by script; returns the number of characters."""
+    n = 0
     while p < end:
         run = ascii_run(p, end, limit) if byte_at(p) < 0x80 else 0
         if run > 1:
             counts[LATIN] += count_bits(bytes_in(p, 0x20, 0x61, 26) & low_bits(run))
             p += run
+            n += run
         else:
             code, length = decode(p, end)
             kind = kind_of(code)
             if kind & 15 == LETTER:
                 counts[np.uint64(kind >> 8)] += 1
             p += length
+            n += 1
+    return n
 
 
 @inlined

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from curation.text.jit import inlined
-from curation.text.memory import Int, byte_at, bytes_in, trailing_zeros
+from curation.text.memory import Int, byte_at, bytes_in, load32, trailing_zeros
 from curation.text.tables import FOLD_BLOCKS, FOLD_INDEX, KIND_BLOCKS, KIND_INDEX
 
 __all__ = ["ascii_run", "decode", "fold_of", "kind_of", "low_bits"]
@@ -26,6 +26,20 @@ def _continues(p: Int, end: Int) -> Int:
 
 @inlined
 def decode(p: Int, end: Int) -> tuple[Int, Int]:
+    """Code point and length in bytes of the character at address `p` < `end`."""
+    if p + 4 <= end:  # what nearly every character that is not ASCII is: 2 or 3 bytes, valid, not the last
+        word = load32(p)
+        if word & 0xC0C0F0 == 0x8080E0:
+            code = (word & 0x0F) << 12 | word >> 2 & 0xFC0 | word >> 16 & 0x3F
+            if 0x800 <= code < 0xD800 or code >= 0xE000:
+                return code, 3
+        elif word & 0xC0E0 == 0x80C0 and word & 0x1E:
+            return (word & 0x1F) << 6 | word >> 8 & 0x3F, 2
+    return _decode(p, end)
+
+
+@inlined
+def _decode(p: Int, end: Int) -> tuple[Int, Int]:
     """Code point and length in bytes of the character at address `p` < `end`."""
     lead = byte_at(p)
     if lead < 0x80:

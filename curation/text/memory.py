@@ -17,7 +17,7 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["Int", "address_of", "byte_at", "bytes_in", "count_bits", "load64", "store_byte", "trailing_zeros"]
+__all__ = ["Int", "address_of", "byte_at", "bytes_in", "count_bits", "load32", "load64", "store_byte", "trailing_zeros"]
 
 Int: TypeAlias = Any
 """An int64 in compiled code, for which Python's type checker has no one name."""
@@ -55,6 +55,16 @@ def byte_at(typing_context: Any, address: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.zext(_load(builder, args[0], BYTE), WORD)
+
+    return types.int64(types.int64), generate
+
+
+@instruction
+def load32(typing_context: Any, address: Any) -> Any:
+    """4 bytes from an address on: int64, not negative."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.zext(_load(builder, args[0], ir.IntType(32)), WORD)
 
     return types.int64(types.int64), generate
 

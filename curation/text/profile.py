@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.text.characters import chars_in, letters_in
+from curation.text.characters import letters_in
 from curation.text.jit import kernel
 from curation.text.lines import lines_in
 from curation.text.memory import address_of
@@ -49,8 +49,7 @@ def _profile(data: Bytes, starts: Int64s, ends: Int64s) -> tuple[Int64s, Int64s,
     letters = np.zeros((n, N_SCRIPTS), np.int32)
     for row in range(n):
         p, end = base + starts[row], base + ends[row]
-        chars[row] = chars_in(p, end, limit)
+        chars[row] = letters_in(p, end, limit, letters[row])
         words[row] = words_in(p, end, limit, places)
         lines[row] = lines_in(p, end)
-        letters_in(p, end, limit, letters[row])
     return ends - starts, chars, words, lines, letters

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from curation.text import Spans, buffers, count_chars, hash_spans, line_hashes, line_spans, paragraph_spans
+from curation.text.spans import Bytes, Int64s
 
 LINES = [
     ("", []),
@@ -23,8 +24,9 @@ LINES = [
 ]
 
 
-def strings(data_and_offsets: tuple, spans: Spans) -> list[str]:
-    raw = data_and_offsets[0].tobytes()
+def strings(where: tuple[Bytes, Int64s], spans: Spans) -> list[str]:
+    """The parts of a text."""
+    raw = where[0].tobytes()
     return [raw[a:b].decode() for a, b in zip(spans.starts, spans.ends, strict=True)]
 
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-import regex
+import regex  # type: ignore[import-untyped]
 
 from curation.text import UNICODE_VERSION, UNSPACED_SCRIPTS, CharClass, Role, Script
 from curation.text.tables import FOLD_BLOCKS, FOLD_INDEX, KIND_BLOCKS, KIND_INDEX, N_CODE_POINTS
