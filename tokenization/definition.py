@@ -41,8 +41,10 @@ KNOWN_ENDS = (
 class Definition:
     """A tokenizer.json as data, with its end-of-document and padding tokens found."""
 
+    library: Backend
+    """The tokenizer as the file has it."""
     data: Mapping[str, Any]
-    """As the library writes it, every default filled in."""
+    """Its definition as the library writes it, every default filled in."""
     eos: str
     eos_id: int
     pad: str
@@ -70,6 +72,7 @@ class Definition:
         pad = special.get("pad_token")
         pad = pad if pad in vocabulary else end
         return cls(
+            library=backend,
             data=data,
             eos=end,
             eos_id=vocabulary[end],
@@ -81,21 +84,25 @@ class Definition:
         )
 
     def backend(self) -> Backend:
-        """The library's tokenizer, made safe."""
-        data = json.loads(json.dumps(self.data))
+        """The library's tokenizer, made safe; its own object where nothing had to be changed."""
+        data = {
+            **self.data,
+            "model": dict(self.data["model"]),
+            "added_tokens": [dict(token) for token in self.data["added_tokens"]],
+        }
         for token in data["added_tokens"]:
             token["special"] = token["special"] or token["content"] in (self.eos, self.pad)
         if data["model"].get("dropout"):
             data["model"]["dropout"] = None
         _hide_special_words(data)
-        data["truncation"] = data["padding"] = None
-        backend = Backend.from_str(json.dumps(data))
+        backend = self.library if data == self.data else Backend.from_str(json.dumps(data))
+        backend.no_truncation()
+        backend.no_padding()
         backend.encode_special_tokens = True
         return backend
 
-    @property
     def fingerprint(self) -> str:
-        """SHA-256 over what changes ids: model, normaliser, pre-tokeniser, added tokens, special ids, policy."""
+        """SHA-256 in hex over what changes ids: model, normaliser, pre-tokeniser, added tokens, special ids, policy."""
         model = dict(self.data["model"])
         model["merges"] = [m.split(" ", 1) if isinstance(m, str) else m for m in model.get("merges", [])]
         decisive = {

@@ -13,6 +13,7 @@ follows the order of the input and reading the documents for one block stays loc
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -190,7 +191,7 @@ def _fill(counts: Ints, seq_len: int) -> tuple[Ints, Ints, Ints]:
     Returns:
         Runs in the order in which pieces are taken: first bin, number of bins, pieces for each bin.
     """
-    free: list[list[tuple[int, int]]] = [[] for _ in range(seq_len + 1)]  # by free space: (first bin, bins)
+    free: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)  # by free space: (first bin, bins)
     levels = 0  # bit r is set if free[r] is not empty
     n_bins = 0
     runs: list[tuple[int, int, int]] = []

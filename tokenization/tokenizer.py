@@ -120,7 +120,11 @@ class Tokenizer:
 
     def fingerprint(self) -> str:
         """SHA-256 in hex over everything that changes ids, whatever the order of keys in the file."""
-        return self._definition.fingerprint
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self._definition.fingerprint()
 
     @cached_property
     def golden_ids(self) -> tuple[tuple[int, ...], ...]:

@@ -1,0 +1,105 @@
+"""Small token files and small tokenizers for tests: made in milliseconds, with several blocks and all traps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+from tokenization.layout import Block, Header, TokenizerCard
+from tokenization.token_file import TokenFileWriter
+
+CARD = TokenizerCard(
+    name="small",
+    fingerprint="f" * 64,
+    vocab_size=100,
+    max_id=99,
+    eos="<e>",
+    eos_id=0,
+    pad="<p>",
+    pad_id=1,
+    library="none",
+)
+SEQ_LEN, PER_BLOCK = 16, 16
+
+
+def small_header(sequences: int = 40, **changes: Any) -> Header:
+    """Header of a file whose sequences each hold documents of 5 and 7 tokens, and 4 of padding."""
+    settings: dict[str, Any] = {
+        "run_id": "run",
+        "config_digest": "0" * 8,
+        "strategy": "best_fit",
+        "seq_len": SEQ_LEN,
+        "tokenizer": CARD,
+        "golden_texts": ("a",),
+        "golden_ids": ((2,),),
+        "documents": 2 * sequences,
+        "tokens": 12 * sequences,
+        "sequences": sequences,
+        "pieces": 2 * sequences,
+        "unk_share": 0.0,
+        "block_sequences": PER_BLOCK,
+        "lost_share": 0.0,
+    }
+    return Header(**{**settings, **changes})
+
+
+def small_block(header: Header, number: int) -> Block:
+    """Block `number` of such a file."""
+    n_rows = header.rows_of_block(number)
+    tokens = np.random.default_rng(number).integers(2, 100, (n_rows, SEQ_LEN)).astype(header.dtype)
+    tokens[:, [4, 11]] = header.tokenizer.eos_id
+    tokens[:, 12:] = header.tokenizer.pad_id
+    rows = np.arange(2 * n_rows, dtype=np.int64) + number * 2 * header.block_sequences
+    borders = np.arange(0, 2 * n_rows + 1, 2, dtype=np.int32)
+    return Block(tokens, borders, np.tile(np.array([5, 7], np.int32), n_rows), rows)
+
+
+def write_small_file(path: Path, header: Header | None = None) -> Path:
+    """Write such a file: by default three blocks, the last one shorter."""
+    header = header or small_header()
+    with TokenFileWriter(path, header) as writer:
+        for number in range(header.n_blocks):
+            writer.write(small_block(header, number))
+    return path
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer, config: Mapping[str, Any] | None) -> Path:
+    """A folder as Hugging Face's `save_pretrained` writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    if config is not None:
+        (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+def word_tokenizer() -> Tokenizer:
+    """Whole words, an unknown token, and special tokens that stand in the vocabulary as words."""
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "[SEP]": 1, "a": 2, "b": 3, "[": 4}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.add_special_tokens(["[SEP]"])
+    return tokenizer
+
+
+def unigram_tokenizer() -> Tokenizer:
+    """SentencePiece's unigram model, where `</s>` lies in the vocabulary with the best score of all."""
+    scores = {"<unk>": 0.0, "<s>": 0.0, "</s>": 0.0, "▁": -2.0, "a": -3.0, "b": -3.0}
+    scores |= dict.fromkeys("</s>", -5.0)
+    tokenizer = Tokenizer(models.Unigram(list(scores.items()), unk_id=0, byte_fallback=False))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
+    tokenizer.add_tokens(["<tool>"])
+    return tokenizer
+
+
+def letter_tokenizer(letters: str = "abcdefghijklmnopqrstuvwxyz ") -> Tokenizer:
+    """BPE over these letters only, without unknown token and without bytes: every other character vanishes."""
+    tokenizer = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(letters)}, merges=[]))
+    tokenizer.decoder = decoders.Fuse()
+    tokenizer.add_special_tokens([AddedToken("</s>", special=True)])
+    return tokenizer

@@ -1,0 +1,235 @@
+"""Kept documents in, token file out: counts that add up, limits that hold, errors that say what to do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pydantic import ValidationError
+
+from curation.errors import ConfigError, RunError
+from curation.pack import PackConfig, assemble, encode_shard, pack_digest
+from curation.run import file_sha256
+from tests.fakes import SOURCE, shard_table
+from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
+from tokenization.reader import TokenFile, verify
+from tokenization.tokenizer import load_tokenizer
+
+CONFIG = PackConfig(seq_len=64)
+TEXTS = [
+    *("Hello world.", "今天天气很好，我们去公园吧。", "x", "   ", "a<|endoftext|>b"),
+    *("one two three " * 40, "def f(x):\n    return x\n", "😀" * 30, "ไม่มีช่องว่าง", "end"),
+]
+
+
+def write_shard(path: Path, texts: Sequence[str], first_row: int = 0, batch_rows: int = 3) -> Path:
+    """A shard as ingest writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = shard_table(texts, first_row)
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    return path
+
+
+def pack(folder: Path, texts: Sequence[str], config: PackConfig = CONFIG, cuts: Sequence[int] = ()) -> dict[str, Any]:
+    """Encode and assemble texts, cut into shards at `cuts`."""
+    parts = []
+    for number, (a, b) in enumerate(zip([0, *cuts], [*cuts, len(texts)], strict=True)):
+        shard = write_shard(folder / f"shards/{number}.arrow", texts[a:b], first_row=a)
+        parts.append(folder / f"work/{number}.arrow")
+        encode_shard(shard, None, parts[-1], config)
+    return assemble(parts, pack_folder=folder / "pack", config=config, run_id="run", config_digest="digest")
+
+
+def test_counts_of_a_part(tmp_path: Path) -> None:
+    """Documents, tokens with EOS, characters, and the checksum of what lies on disk."""
+    shard, out = write_shard(tmp_path / "s.arrow", TEXTS), tmp_path / "part.arrow"
+    counts = encode_shard(shard, None, out, CONFIG)
+    encoded = load_tokenizer().encode_documents(TEXTS)
+    assert counts == {
+        "documents": 10,
+        "tokens": len(encoded.ids),
+        "unknown": 0,
+        "characters": sum(map(len, TEXTS)),
+        "lost": 0,
+        "sha256": file_sha256(out),
+    }
+
+
+KEEP = [True, False, None, True, False, True, True, True, False, True]
+
+
+@pytest.mark.parametrize("kind", [np.array, pa.array, lambda keep: pa.array(keep, pa.bool_())])
+def test_only_kept_documents_are_encoded(kind: Any, tmp_path: Path) -> None:
+    """A mask from NumPy or Arrow; what was not looked at is not kept."""
+    keep = kind([bool(k) for k in KEEP] if kind is np.array else KEEP)
+    shard, out = write_shard(tmp_path / "s.arrow", TEXTS), tmp_path / "part.arrow"
+    kept = [text for text, k in zip(TEXTS, KEEP, strict=True) if k]
+    assert encode_shard(shard, keep, out, CONFIG)["tokens"] == len(load_tokenizer().encode_documents(kept).ids)
+    table = pa.ipc.open_file(str(out)).read_all()
+    assert table.column("id").to_pylist() == [f"d{i}" for i, k in enumerate(KEEP) if k]
+
+
+@pytest.mark.parametrize("n", [0, 9, 11])
+def test_verdicts_of_another_shard_are_refused(n: int, tmp_path: Path) -> None:
+    """Row counts must fit, or documents would slide."""
+    shard = write_shard(tmp_path / "s.arrow", TEXTS)
+    with pytest.raises(RunError, match=f"has 10 rows, but {n} verdicts"):
+        encode_shard(shard, np.ones(n, np.bool_), tmp_path / "part.arrow", CONFIG)
+    assert not (tmp_path / "part.arrow").exists()
+
+
+def test_what_is_packed(tmp_path: Path) -> None:
+    """Counts as the funnel wants them, a file that verifies with its manifest, and every document in its place."""
+    packed = pack(tmp_path, TEXTS, cuts=(4,))
+    encoded = load_tokenizer().encode_documents(TEXTS)
+    file = TokenFile(tmp_path / "pack/tokens.arrow", verify="all")
+    assert list(packed) == ["documents", "tokens", "sequences", "seq_len", "padding_share", "unk_share"]
+    assert (packed["documents"], packed["tokens"], packed["sequences"]) == (10, len(encoded.ids), len(file))
+    assert packed["padding_share"] == pytest.approx(1 - len(encoded.ids) / (len(file) * 64))
+    assert (file.metadata.run_id, file.metadata.config_digest) == ("run", "digest")
+    assert file.metadata.golden_ids == load_tokenizer().golden_ids
+    table = pq.read_table(tmp_path / "pack/documents.parquet")
+    assert table.column("id").to_pylist() == [f"d{i}" for i in range(10)]
+    assert table.column("source").to_pylist() == [SOURCE] * 10
+    assert table.column("n_tokens").to_pylist() == encoded.lengths.tolist()
+    manifest = json.loads((tmp_path / "pack/manifest.json").read_text(encoding="utf-8"))
+    assert manifest["files"]["tokens.arrow"] == {
+        "bytes": (tmp_path / "pack/tokens.arrow").stat().st_size,
+        "seal": file.seal,
+    }
+    assert manifest["tokenizer"]["fingerprint"] == load_tokenizer().fingerprint()
+    assert verify(tmp_path / "pack/tokens.arrow").ok
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (3, 3, 7), (0, 10), tuple(range(1, 10))])
+def test_shards_leave_no_trace(cuts: tuple[int, ...], tmp_path: Path) -> None:
+    """The same bytes for any number of shards, empty ones among them."""
+    pack(tmp_path / "whole", TEXTS)
+    pack(tmp_path / "cut", TEXTS, cuts=cuts)
+    for name in ("tokens.arrow", "documents.parquet", "manifest.json"):
+        assert (tmp_path / "whole/pack" / name).read_bytes() == (tmp_path / "cut/pack" / name).read_bytes()
+
+
+@pytest.mark.parametrize("n_parts", [0, 2])
+def test_nothing_kept_is_a_valid_file(n_parts: int, tmp_path: Path) -> None:
+    """Everything dropped: a token file and a table of zero rows, shares of nothing."""
+    parts = []
+    for number in range(n_parts):
+        shard = write_shard(tmp_path / f"{number}.arrow", TEXTS)
+        parts.append(tmp_path / f"part-{number}.arrow")
+        encode_shard(shard, np.zeros(10, np.bool_), parts[-1], CONFIG)
+    packed = assemble(parts, pack_folder=tmp_path / "pack", config=CONFIG, run_id="run", config_digest="digest")
+    assert packed == {
+        "documents": 0,
+        "tokens": 0,
+        "sequences": 0,
+        "seq_len": 64,
+        "padding_share": 0.0,
+        "unk_share": 0.0,
+    }
+    assert len(TokenFile(tmp_path / "pack/tokens.arrow", verify="all")) == 0
+    assert pq.read_table(tmp_path / "pack/documents.parquet").num_rows == 0
+
+
+def test_text_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups and batches of a few bytes give the same part of ids as large ones."""
+    shard = write_shard(tmp_path / "s.arrow", TEXTS, batch_rows=4)
+    encode_shard(shard, pa.array(KEEP), tmp_path / "large", CONFIG)
+    monkeypatch.setattr("curation.pack._GROUP_BYTES", 10)
+    monkeypatch.setattr("curation.pack._BATCH_BYTES", 40)
+    encode_shard(shard, pa.array(KEEP), tmp_path / "small", CONFIG)
+    large, small = (pa.ipc.open_file(str(tmp_path / name)) for name in ("large", "small"))
+    assert small.num_record_batches > large.num_record_batches
+    assert small.read_all().combine_chunks() == large.read_all().combine_chunks()
+
+
+def _folder(path: Path, made: Any, eos: str) -> str:
+    return str(save_tokenizer(path, made, {"eos_token": eos}))
+
+
+def test_a_tokenizer_that_does_not_know_the_text_stops_the_run(tmp_path: Path) -> None:
+    """Too many unknown tokens: the message names the share, the limit and the key; a raised limit lets it pass."""
+    tokenizer = _folder(tmp_path / "t", word_tokenizer(), "[SEP]")
+    config = PackConfig(tokenizer=tokenizer, seq_len=8, max_lost_share=1)
+    with pytest.raises(ConfigError, match=r"pack.max_unk_share: 28.5714% of the tokens are unknown, more than 0.1000%"):
+        pack(tmp_path, ["a b x", "a y"], config)
+    assert not (tmp_path / "pack").exists()
+    packed = pack(tmp_path, ["a b x", "a y"], config.model_copy(update={"max_unk_share": 0.5}))
+    assert packed["unk_share"] == pytest.approx(2 / 7)
+
+
+def test_a_tokenizer_that_drops_characters_stops_the_run(tmp_path: Path) -> None:
+    """Without unknown token the unknown share is 0; the lost characters are counted all the same."""
+    tokenizer = _folder(tmp_path / "t", letter_tokenizer(), "</s>")
+    with pytest.raises(ConfigError, match=r"pack.max_lost_share: 18.1818% of the characters do not come back"):
+        pack(tmp_path, ["zebra 鱼🐟 ok"], PackConfig(tokenizer=tokenizer, seq_len=8))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tokenizer": "no-such-name"}, "pack.tokenizer: no tokenizer 'no-such-name'"),
+        ({"eos": "<eos>"}, r"pack.tokenizer: .*eos names '<eos>'.*<\|endoftext\|>"),
+    ],
+)
+def test_wrong_tokenizers_are_configuration_errors(settings: dict[str, str], message: str) -> None:
+    """Known before any work is done: the digest already needs the tokenizer."""
+    with pytest.raises(ConfigError, match=message):
+        pack_digest(PackConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"seq_len": 1}, {"seq_len": 2**24 + 1}, {"strategy": "first_fit"}, {"max_unk_share": 2}, {"seqlen": 9}]
+)
+def test_wrong_settings_are_refused(settings: dict[str, Any]) -> None:
+    """Bounds, closed lists, and no unknown keys."""
+    with pytest.raises(ValidationError):
+        PackConfig(**settings)
+
+
+def test_the_digest_names_what_decides_the_result(tmp_path: Path) -> None:
+    """Each setting and the tokenizer's content count; where the tokenizer lies does not."""
+    digests = {
+        pack_digest(PackConfig(**settings))
+        for settings in ({}, {"seq_len": 64}, {"strategy": "concat"}, {"max_unk_share": 0.5}, {"eos": "<|pad|>"})
+    }
+    assert len(digests) == 5
+    copies = [_folder(tmp_path / name, unigram_tokenizer(), "</s>") for name in ("a", "b")]
+    first, second = (pack_digest(PackConfig(tokenizer=copy)) for copy in copies)
+    assert first == second
+    _folder(tmp_path / "b", unigram_tokenizer(), "<s>")
+    Path(copies[1], "tokenizer.json").touch()
+    assert pack_digest(PackConfig(tokenizer=copies[1])) != first
+
+
+def test_damaged_shards_and_parts_are_run_errors(tmp_path: Path) -> None:
+    """Missing or foreign files are made anew by running again, so that is what the message says."""
+    shard, part = write_shard(tmp_path / "s.arrow", TEXTS), tmp_path / "part.arrow"
+    counts = encode_shard(shard, None, part, CONFIG)
+    with pytest.raises(RunError, match="Run the same command again"):
+        encode_shard(tmp_path / "missing.arrow", None, part, CONFIG)
+    keywords: dict[str, Any] = {"pack_folder": tmp_path / "pack", "run_id": "run", "config_digest": "digest"}
+    other = PackConfig(tokenizer=_folder(tmp_path / "t", unigram_tokenizer(), "</s>"))
+    with pytest.raises(RunError, match="was encoded by tokenizer"):
+        assemble([part], config=other, **keywords)
+    with pytest.raises(RunError, match="is missing or damaged"):
+        assemble([tmp_path / "missing.arrow"], config=CONFIG, **keywords)
+    with pytest.raises(RunError, match="is not the part that was written"):
+        assemble([part], config=CONFIG, checksums=["0" * 64], **keywords)
+    assert assemble([part], config=CONFIG, checksums=[counts["sha256"]], **keywords)["documents"] == 10
+
+
+def test_the_configuration_is_light(tmp_path: Path) -> None:
+    """Reading a config (or parsing a DAG) loads no tokenizer."""
+    code = "import sys, curation.config; print(sorted({'tokenizers', 'torch', 'transformers'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,191 @@
+"""A tokenizer's files: which end-of-document token they name, and what of them makes the fingerprint."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
+from tokenization.definition import Definition
+from tokenization.errors import TokenizerError
+from tokenization.tokenizer import DEFAULT, load_tokenizer
+
+
+def test_the_end_comes_from_the_config_beside_the_file(tmp_path: Path) -> None:
+    """As a string or as an added token's object; a given name goes first; special_tokens_map is read too."""
+    made = unigram_tokenizer()
+    for number, value in enumerate(("<s>", {"content": "<s>", "lstrip": False})):
+        folder = save_tokenizer(tmp_path / str(number), made, {"eos_token": value})
+        assert load_tokenizer(folder).eos == "<s>"
+        assert load_tokenizer(folder / "tokenizer.json", eos="</s>").eos == "</s>"
+    folder = save_tokenizer(tmp_path / "map", made, None)
+    (folder / "special_tokens_map.json").write_text('{"eos_token": "</s>", "pad_token": "<s>"}', encoding="utf-8")
+    loaded = load_tokenizer(folder)
+    assert (loaded.eos, loaded.pad, loaded.name) == ("</s>", "<s>", "map")
+
+
+def test_padding_falls_back_on_the_end(tmp_path: Path) -> None:
+    """No padding token, or one that does not exist: EOS fills."""
+    folder = save_tokenizer(tmp_path / "t", unigram_tokenizer(), {"eos_token": "</s>", "pad_token": "[PAD]"})
+    loaded = load_tokenizer(folder)
+    assert (loaded.pad, loaded.pad_id) == ("</s>", loaded.eos_id)
+
+
+@pytest.mark.parametrize(
+    ("config", "eos", "message"),
+    [
+        (None, None, r"nothing says which token ends a document.*Set eos to one of: </s>"),
+        ({"eos_token": None}, None, r"nothing says which token ends a document"),
+        ({"eos_token": "<|endoftext|>"}, None, r"tokenizer_config.json names '<\|endoftext\|>'.*</s>"),
+        ({"eos_token": "</s>"}, "<eos>", r"eos names '<eos>' as the end.*Set eos to one of: </s>, <unk>, <s>"),
+    ],
+)
+def test_without_an_end_the_candidates_are_named(config: Any, eos: str | None, message: str, tmp_path: Path) -> None:
+    """A missing or foreign EOS is an error that names the tokens that could be meant."""
+    folder = save_tokenizer(tmp_path / "t", unigram_tokenizer(), config)
+    with pytest.raises(TokenizerError, match=message):
+        load_tokenizer(folder, eos=eos)
+
+
+def _nothing(folder: Path) -> Path:
+    return folder / "gpt2"
+
+
+def _empty(folder: Path) -> Path:
+    (folder / "tokenizer.model").write_bytes(b"\0")
+    return folder
+
+
+def _broken(folder: Path) -> Path:
+    (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {', encoding="utf-8")
+    return folder
+
+
+def _broken_config(folder: Path) -> Path:
+    save_tokenizer(folder, word_tokenizer(), None)
+    (folder / "tokenizer_config.json").write_text("{", encoding="utf-8")
+    return folder
+
+
+def _latin(folder: Path) -> Path:
+    (folder / "tokenizer.json").write_bytes(b'{"version": "\xe9"}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (_nothing, "no tokenizer .*gpt2.*not downloaded"),
+        (_empty, "holds no tokenizer.json.*found tokenizer.model"),
+        (_broken, "cannot be read as a Hugging Face tokenizer.json"),
+        (_broken_config, "tokenizer_config.json is not valid JSON"),
+        (_latin, "cannot be read as a Hugging Face tokenizer.json"),
+    ],
+)
+def test_what_cannot_be_loaded_is_named(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
+    """Each kind of wrong path or file has its own message."""
+    with pytest.raises(TokenizerError, match=message):
+        load_tokenizer(make(tmp_path))
+
+
+def _shuffled(value: Any, rng: random.Random) -> Any:
+    if isinstance(value, dict):
+        items = list(value.items())
+        rng.shuffle(items)
+        return {key: _shuffled(inner, rng) for key, inner in items}
+    return [_shuffled(item, rng) for item in value] if isinstance(value, list) else value
+
+
+def _small_bpe() -> dict[str, Any]:
+    """The default tokenizer with its first 600 tokens only: loads in a millisecond."""
+    data: dict[str, Any] = json.loads((DEFAULT / "tokenizer.json").read_text(encoding="utf-8"))
+    model = data["model"]
+    model["vocab"] = {token: index for token, index in model["vocab"].items() if index < 600}
+    model["merges"] = [pair for pair in model["merges"] if "".join(pair) in model["vocab"]]
+    return data
+
+
+SMALL = json.dumps(_small_bpe())
+
+
+def _fingerprint(folder: Path, change: Callable[[dict[str, Any]], Any], eos: str = "<|endoftext|>") -> str:
+    data = json.loads(SMALL)
+    changed = change(data)
+    folder.mkdir(exist_ok=True)
+    text = json.dumps(changed if isinstance(changed, dict) else data)
+    (folder / "tokenizer.json").write_text(text, encoding="utf-8")
+    return Definition.read(folder, eos).fingerprint()
+
+
+SAME: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "order of keys": lambda data: _shuffled(data, random.Random(5)),
+    "truncation": lambda data: data.update(truncation={"max_length": 9, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}),
+    "decoder": lambda data: data.update(decoder=None),
+    "merges as strings": lambda data: data["model"].update(merges=[" ".join(pair) for pair in data["model"]["merges"]]),
+    "defaults left out": lambda data: data["model"].pop("unk_token"),
+}  # fmt: skip
+
+OTHER: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "two merges changed places": lambda data: data["model"]["merges"].insert(0, data["model"]["merges"].pop()),
+    "a merge left out": lambda data: data["model"]["merges"].pop(),
+    "normaliser": lambda data: data.update(normalizer={"type": "NFC"}),
+    "pre-tokeniser": lambda data: data["pre_tokenizer"]["pretokenizers"][1].update(add_prefix_space=True),
+    "an added token": lambda data: data["added_tokens"].append({**data["added_tokens"][0], "id": 600, "content": "<x>"}),
+    "special flag": lambda data: data["added_tokens"][1].update(special=False),
+    "merges ignored": lambda data: data["model"].update(ignore_merges=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_changes_no_id_keeps_the_fingerprint(name: str, tmp_path: Path) -> None:
+    """Form and decoding are no part of it."""
+    assert _fingerprint(tmp_path / "t", SAME[name]) == _fingerprint(tmp_path / "plain", lambda data: None)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_may_change_an_id_changes_the_fingerprint(name: str, tmp_path: Path) -> None:
+    """One merge is enough."""
+    assert _fingerprint(tmp_path / "t", OTHER[name]) != _fingerprint(tmp_path / "plain", lambda data: None)
+
+
+def test_another_end_is_another_fingerprint(tmp_path: Path) -> None:
+    """The separator is part of what a trainer must know."""
+    assert _fingerprint(tmp_path, lambda data: None, eos="<|pad|>") != _fingerprint(tmp_path, lambda data: None)
+
+
+def test_the_fingerprint_of_the_default_is_known() -> None:
+    """A new default, or a library that reads it otherwise, is seen here first."""
+    assert load_tokenizer().fingerprint() == "d5c7e5a5b8fc435e719a44a6eba22a6f4c4884b051d2b5104f98689b2eaa60e6"
+
+
+def test_dropout_is_off(tmp_path: Path) -> None:
+    """Ids with BPE dropout differ from run to run: it is meant for training, not for a corpus."""
+    text = ["international organisation " * 20]
+    ids = []
+    for dropout in (None, 0.9):
+        data = json.loads(SMALL)
+        data["model"]["dropout"] = dropout
+        (tmp_path / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+        ids.append(load_tokenizer(tmp_path, eos="<|endoftext|>").encode_batch(text)[0].tolist())
+    assert ids[0] == ids[1]
+
+
+def test_the_unknown_token_is_that_of_the_model(tmp_path: Path) -> None:
+    """By name, by number, or none."""
+    for number, (made, eos, unk_id) in enumerate(
+        [(word_tokenizer(), "[SEP]", 0), (unigram_tokenizer(), "</s>", 0), (letter_tokenizer(), "</s>", None)]
+    ):
+        assert load_tokenizer(save_tokenizer(tmp_path / str(number), made, None), eos=eos).unk_id == unk_id
+
+
+def test_the_library_is_not_changed_behind_our_back() -> None:
+    """Loading leaves the file's own tokenizer as it is: only our copy treats special text as text."""
+    stock = Tokenizer.from_file(str(DEFAULT / "tokenizer.json"))
+    load_tokenizer()
+    assert stock.encode("<|endoftext|>").ids == [0]
