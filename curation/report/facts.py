@@ -14,6 +14,7 @@ from typing import Any
 
 from curation.errors import CorpusmillError
 from curation.report.collect import StepFolder
+from curation.report.numbers import noun
 from curation.run import Run, read_json
 from curation.shards import Shard, shards_of
 
@@ -35,6 +36,10 @@ class RunFacts:
     open_steps: list[str] = field(default_factory=list)
     """Steps with some verdicts that were not closed."""
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    ignored: list[list[str]] = field(default_factory=list)
+    """Files that were named and not read: source, why."""
+    notes: list[str] = field(default_factory=list)
+    """What ingest says of the run as a whole."""
     pack: dict[str, Any] | None = None
     config_text: str = ""
     problems: list[str] = field(default_factory=list)
@@ -75,6 +80,11 @@ def read_facts(folder: Path) -> RunFacts:
         facts.funnel["ingest"] = {
             key: ingested[key] for key in ("seconds", "peak_rss_mb", "damaged_files") if key in ingested
         }
+    plan = _read(facts, run.shards / "plan.json") or {}
+    facts.ignored, facts.notes = plan.get("ignored", []), list(plan.get("notes", []))
+    blank = (ingested or {}).get("blank_lines", 0)
+    if blank:
+        facts.notes.append(f"{noun(blank, 'blank line is', 'blank lines are')} not counted as lines")
     facts.inputs = _read(facts, run.folder / "inputs.json") or []
     if ingested is None and facts.inputs:
         _count_inputs(facts)

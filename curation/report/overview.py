@@ -133,6 +133,7 @@ def funnel_picture(facts: RunFacts, steps: Sequence[StepView]) -> Markup:
     rest = documents
     for step in steps:
         gone = [Branch(r.name, r.n, "dropped", r.sentence) for r in step.reasons if r.n] if step.closed else []
+        rest = step.totals["docs_in"] if step.closed else rest
         note = f"{count(rest)} in" if step.closed else f"{count(rest)} in, not closed"
         levels.append(Level(step.name, rest, note, step.anchor, gone))
         if not step.closed:

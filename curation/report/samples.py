@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.errors import RunError
 from curation.report.excerpt import Excerpt, take
 from curation.shards import Shard, open_table
 
@@ -133,7 +134,10 @@ def _short(cell: pa.StringScalar) -> str:
 
 
 def find_documents(shards: Sequence[Shard], wanted: Iterable[bytes]) -> dict[bytes, Place]:
-    """Where the documents with these doc_ids stand. Reads 16 bytes a document, nothing if none is wanted."""
+    """Where the documents with these doc_ids stand. Reads 16 bytes a document, nothing if none is wanted.
+
+    A shard that cannot be opened is passed over: the pass over the verdicts has named it already.
+    """
     sought = sorted(set(wanted))
     found: dict[bytes, Place] = {}
     if not sought:
@@ -141,7 +145,10 @@ def find_documents(shards: Sequence[Shard], wanted: Iterable[bytes]) -> dict[byt
     heads = np.array(sorted({int.from_bytes(doc_id[:8], "big") for doc_id in sought}), np.uint64)
     known = set(sought)
     for index, shard in enumerate(shards):
-        reader = open_table(shard.path, rows=shard.rows)
+        try:
+            reader = open_table(shard.path, rows=shard.rows)
+        except RunError:
+            continue
         start = 0
         for i in range(reader.num_record_batches):
             doc_ids = reader.get_batch(i).column("doc_id")

@@ -194,6 +194,22 @@ def test_a_damaged_verdict_file_is_named(made: Any) -> None:
     assert "Funnel" in page.words
 
 
+@pytest.mark.parametrize(
+    "victim", ["shards/00000.arrow", "steps/*/_step.json", "inputs.json", "pack/documents.parquet"]
+)
+def test_any_damaged_file_leaves_a_report(made: Any, victim: str) -> None:
+    """What is damaged is named on top; the rest is shown."""
+    folder = made.run(some_docs(made), [made.exact(), made.length()], pack=True, shard_rows=100)
+    path = next(folder.glob(victim))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    page = made.page(folder)
+    check_harmless(page)
+    assert path.name in page.words.split("Funnel", 2)[1]
+    assert "Worth a look" in page.words
+    path.unlink()
+    check_harmless(made.page(folder))
+
+
 def test_a_duplicate_stands_beside_the_document_that_was_kept(made: Any) -> None:
     """The partner is found in another shard than the copy, too."""
     docs = [
@@ -328,6 +344,31 @@ def test_a_run_that_has_only_begun(tmp_path: Path, made: Any) -> None:
     page = made.page(pipeline.run.folder)
     assert "This run is not finished" in page.words
     assert "in.jsonl" in page.words
+
+
+def test_a_changed_threshold_is_shown_and_the_old_one_is_not(tmp_path: Path, made: Any) -> None:
+    """Folders of older digests lie beside the new ones; blank lines and files that were not read are named."""
+    from curation.config import parse_config
+    from curation.launch import drive, finish_run, start_run
+
+    source = tmp_path / "in.jsonl"
+    source.write_text(
+        "\n\n" + "".join(json.dumps({"text": "word " * n}) + "\n" for n in range(1, 41)), encoding="utf-8"
+    )
+    kept = []
+    for least in (10, 30):
+        config = parse_config(f"steps: [length: {{min_units: {least}}}]\n")
+        pipeline = start_run(config, [str(source), str(source)], tmp_path / "root", run_id="again")
+        drive(pipeline, workers=1)
+        funnel = finish_run(pipeline)
+        page = made.page(pipeline.run.folder)
+        assert f"threshold {least}: " in page.words
+        assert page.row("length.too_short")[1] == str(funnel["steps"][0]["dropped"]["length.too_short"])
+        kept.append(funnel["kept"])
+    assert kept == [31, 11]
+    assert len(list((pipeline.run.folder / "steps").iterdir())) == 2
+    assert "threshold 10: " not in page.words
+    assert "2 blank lines are not counted" in page.words
 
 
 def test_real_crawl_text_makes_a_page_of_modest_size(made: Any, test_data: Path) -> None:
