@@ -7,6 +7,8 @@ lines. About 400 MB/s.
 
 from __future__ import annotations
 
+import numpy as np
+
 from curation.markup.bytes import NEWLINE, Int, Kinds, is_blank, is_digit
 from curation.markup.kinds import Kind
 from curation.markup.scripts import DENSE, PROGRAM_SHARE, STRONG, page_calls, signs
@@ -101,8 +103,7 @@ def _settle(kinds: Kinds, start: Int, end: Int, n_lines: Int, calls: Int) -> Non
 def mark_lines(data: Bytes, kinds: Kinds) -> None:
     """Mark what the first pass left: runs of program lines that call the page, and machine-made lines."""
     end = len(data)
-    run_start = n_lines = calls = 0
-    start = 0
+    start = run_start = n_lines = calls = np.int64(0)  # see mark_spans
     while start < end:
         stop = start
         while stop < end and data[stop] != NEWLINE:

@@ -116,7 +116,7 @@ def mark_spans(data: Bytes, kinds: Kinds, ahead: Int64s) -> None:
     ahead[0] = ahead[3] = ahead[4] = -1
     ahead[1] = ahead[2] = FAR
     styled = False
-    i = 0
+    i = np.int64(0)  # not 0: the functions below would be compiled twice, once for that very number
     line_start = True
     while i < end:
         if line_start:
