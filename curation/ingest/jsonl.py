@@ -12,7 +12,7 @@ under `lone_surrogates: replace`.
   byte order mark, or by its NUL bytes) is turned into UTF-8 lines first; byte offsets then count in that text.
 - One JSON document over several lines is refused as a whole, with one message.
 
-Costs about 3 us a record of 2 kB (see tests/bench/bench_ingest.py). Memory: a few MB, plus about six times
+Costs about 4 ns a byte of input, half of it in orjson (see tests/bench/bench_ingest.py). Memory: a few MB, plus about six times
 the longest record, which `max_record_mb` bounds.
 """
 

@@ -4,7 +4,7 @@ After a fault the reader searches for the next member or frame that really decod
 how many stored bytes it skipped. Of gzip, everything up to the fault is delivered by a second, slow pass over
 the broken member; of zstd, every block before the fault (a block is 128 KiB at most). A zstd frame is cut
 into its blocks here (RFC 8878, section 3.1.1), which bounds memory for any ratio and finds its exact end.
-Costs: about 2 ns a decompressed byte for gzip (ISA-L), 1 ns for zstd.
+Costs: about 2 ns a decompressed byte, for gzip (ISA-L) as for zstd, the hash of the stored bytes included.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A part is a function of its input and of the config: done twice, or at once by two workers, it gives the same
 bytes under the same names. The marker is written last; whoever finds a valid one does nothing. Costs about
-10 us a document of 2 kB (see tests/bench/bench_ingest.py).
+10 ns a byte of input, 100 MB/s a core (see tests/bench/bench_ingest.py).
 
 The conservation law is checked for every slice: the records that the reader cut apart are the documents in the
 shards plus the entries in the quarantine.

@@ -1,7 +1,8 @@
 """One slice of an input as decompressed bytes, in blocks of bounded size, with every fault named and placed.
 
-Plain bytes are read from the slice's start on, gzip and zstd files as a whole. gzip (ISA-L) and zstd decompress
-at about 0.5 and 1 GB/s. Memory: a few MB, plus the window that a zstd frame asks for (8 MB as a rule, 2 GiB at most).
+Plain bytes are read from the slice's start on, gzip and zstd files as a whole. gzip (ISA-L) and zstd come out at
+about 0.5 GB/s of decompressed bytes. Memory: a few MB, plus the window that a zstd frame asks for: 8 MB as a rule,
+2 GiB at most.
 
 The rule for damage: every byte that was decoded before the fault is delivered, and the file is marked.
 A fault is often noticed only some bytes after it happened, so the last records before it may be wrong
