@@ -35,6 +35,8 @@ class UndecodableError(ValueError):
     """No candidate gives anything that looks like writing."""
 
 
+MAX_REPLACED = 2
+"""Places that may be unreadable in any page."""
 MAX_REPLACED_SHARE = 0.05
 """Of the non-ASCII characters at most this share may be unreadable: real pages paste in a line of another
 charset now and then (der-erfolg-gibt-recht.de: 3 broken sequences beside 100 good ones)."""
@@ -48,6 +50,8 @@ DECLARED_BONUS = 0.12
 DETECTED_BONUS = 0.06
 FEW = 8
 """With so few non-ASCII characters the declaration's bonus is doubled: they are too few to judge by."""
+MIN_TO_GUESS = 3
+"""With fewer, the usual charsets and the declared one come first."""
 MANY = 50
 DEFAULT_BONUS = 0.04
 """iso-8859-1 is what servers say who do not know; with MANY characters to judge by, detection beats it."""
@@ -138,11 +142,10 @@ def _by_mark(raw: bytes) -> Decoded | None:
         if raw.startswith(mark):
             return _bounded(raw[len(mark) :], codec)
     head = raw[:4096]
-    pairs = len(head) // 2
-    if pairs >= 8:
-        for start, codec in ((1, "utf-16-le"), (0, "utf-16-be")):
-            if head[start::2].count(0) > 0.4 * pairs and head[1 - start :: 2].count(0) < 0.02 * pairs:
-                return _bounded(raw, codec)
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    for codec, zeros, others in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
+        if zeros > max(4, 0.05 * len(head)) and others < 0.2 * zeros:
+            return _bounded(raw, codec)
     return None
 
 
@@ -168,7 +171,7 @@ def _bounded(raw: bytes, codec: str) -> Decoded:
     replaced = text.count("\ufffd") - genuine
     foreign = len(_NON_ASCII.findall(text))
     foreign_limit = min(MAX_REPLACED_SHARE * foreign, MAX_REPLACED_OF_ALL * len(text))
-    if replaced > max(1, foreign_limit, min(MAX_STRAY, MAX_STRAY_SHARE * len(text))):
+    if replaced > max(MAX_REPLACED, foreign_limit, min(MAX_STRAY, MAX_STRAY_SHARE * len(text))):
         raise UndecodableError(f"{replaced} of {foreign} non-ASCII characters are unreadable as {codec}")
     return Decoded(text, codec, max(0, replaced))
 
@@ -194,19 +197,14 @@ def _best(raw: bytes, said: list[str]) -> Decoded:
     candidates = list(dict.fromkeys([*likely, *_GUESSES, *_ALPHABETS, detected]))
     scores: dict[str, float] = {}
     for codec in candidates:
-        if (
-            codec in _ALPHABETS
-            and codec not in likely
-            and len(sample) > 4 * MANY
-            and max(scores.values(), default=0) > SURE
-        ):
+        sure = len(sample) > 4 * MANY and max(scores.values(), default=0) > SURE
+        if sure and codec in _ALPHABETS and codec not in likely:
             continue  # that much text does not pass for Chinese, Japanese or Korean by accident
         text = sample.decode(codec, "replace")
-        score = _score(text, codec)
+        score, n_foreign = _score(text, codec), len(_NON_ASCII.findall(text))
         if score >= MIN_SCORE:
-            bonus = _declared_bonus(codec, len(_NON_ASCII.findall(text))) if codec in said else 0.0
-            scores[codec] = score + bonus + (DETECTED_BONUS if codec == detected and codec not in _RARE else 0.0)
-    for codec in sorted(scores, key=scores.__getitem__, reverse=True):
+            scores[codec] = score + _bonus(codec, n_foreign, said, detected)
+    for codec in sorted((codec for codec in scores if scores[codec] > 0), key=scores.__getitem__, reverse=True):
         try:
             return _bounded(raw, codec)
         except UndecodableError:
@@ -219,10 +217,16 @@ def _best(raw: bytes, said: list[str]) -> Decoded:
         raise UndecodableError(detail) from error
 
 
-def _declared_bonus(codec: str, n_foreign: int) -> float:
+def _bonus(codec: str, n_foreign: int, said: list[str], detected: str) -> float:
+    """What speaks for a charset beside the look of the text; a guess from one or two characters is hardly one."""
+    if n_foreign < MIN_TO_GUESS and codec not in (*said, "utf-8", "cp1252"):
+        return -1.0 if said else -0.3
+    bonus = DETECTED_BONUS if codec == detected and codec not in _RARE else 0.0
+    if codec not in said:
+        return bonus
     if n_foreign <= FEW:
-        return 2 * DECLARED_BONUS
-    return DEFAULT_BONUS if codec == "cp1252" and n_foreign >= MANY else DECLARED_BONUS
+        return bonus + 2 * DECLARED_BONUS
+    return bonus + (DEFAULT_BONUS if codec == "cp1252" and n_foreign >= MANY else DECLARED_BONUS)
 
 
 def _sample(raw: bytes) -> bytes:
@@ -282,7 +286,11 @@ def _plausible(token: str) -> int:
     for i, char in enumerate(token):
         before, after = token[i - 1 : i], token[i + 1 : i + 2]
         if char.isalpha():
-            if before.isalpha() and (_script(before) != _script(char) or (before.islower() and char.isupper())):
+            if not before.isalpha() or (char.isascii() and before.isascii()):
+                continue
+            if before.islower() and char.isupper():
+                return 0  # the sign of a Cyrillic code read as the other one
+            if _script(before) != _script(char):
                 bad |= {i - 1, i}
         elif not char.isascii() and not _at_home(char, inside=before.isalpha() and after.isalpha()):
             bad.add(i)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from curation.ingest.charset import UndecodableError, decode
+from curation.ingest.charset import MAX_REPLACED, UndecodableError, decode
 from curation.ingest.config import IngestConfig
 from curation.ingest.extractor import ExtractionError, Extractor
 from curation.ingest.record import Damage, Document, Slice, SliceReport
@@ -221,7 +221,7 @@ def _document(record: Record, page: _Page, extractor: Extractor, report: SliceRe
         raise _NotAPageError(reason, f"{len(page.body)} bytes of {page.content_type}", page.heads)
     if decoded.replaced:
         unreadable = text.count("\ufffd")
-        if unreadable > 1 + MAX_UNREADABLE_SHARE * len(text):
+        if unreadable > MAX_REPLACED + MAX_UNREADABLE_SHARE * len(text):
             detail = f"{unreadable} of {len(text)} characters of its main text are unreadable as {decoded.charset}"
             raise _NotAPageError("undecodable", detail, page.heads + page.body)
         report.notes["characters_replaced"] = report.notes.get("characters_replaced", 0) + decoded.replaced
