@@ -43,10 +43,10 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 	$(BIN)/lint-imports --no-cache
 
 unit: setup ## the fast tests: under a minute
-	$(BIN)/pytest -m "not slow and not airflow"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
-test: lint types imports ## lint, types, import rules and every test
-	$(BIN)/pytest --durations=10
+test: lint types imports unit ## lint, types, import rules and every test
+	$(BIN)/pytest --durations=10 -m "slow or airflow"
 
 services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)
 	@[ -x /usr/bin/redis-server ] && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \

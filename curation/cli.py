@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from curation.errors import ConfigError, CorpusmillError
 
@@ -32,7 +32,10 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"corpusmill: {message}\nSee `{self.prog} --help`.\n")
 
 
-def _command(commands: argparse._SubParsersAction[_Parser], name: str, summary: str, examples: str) -> _Parser:
+_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
+
+
+def _command(commands: _Commands, name: str, summary: str, examples: str) -> _Parser:
     return commands.add_parser(
         name,
         help=summary,
@@ -63,13 +66,16 @@ def _positive(text: str) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
-    parser = _Parser(
-        prog="corpusmill",
-        description="Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for.",
-    )
+    about = "Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for."
+    parser = _Parser(prog="corpusmill", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    for add in (_add_run, _add_judge, _add_explain, _add_export, _add_report, _add_verify):
+        add(commands)
+    return parser
 
-    run = _command(
+
+def _add_run(commands: _Commands) -> None:
+    parser = _command(
         commands,
         "run",
         "run the whole pipeline; the last line printed is the run's folder",
@@ -79,61 +85,70 @@ corpusmill run web --input 'crawl/*.jsonl.zst' --root out --workers 8 --set leng
 corpusmill run web --input crawl/ --root out                  the same again: goes on, or has nothing to do
 corpusmill run web --input crawl/ --root out --run RUN_ID --set length.min_units=20     decides anew in an old run""",
     )
-    _add_job(run)
-    run.add_argument(
+    _add_job(parser)
+    parser.add_argument(
         "--root", type=Path, metavar="DIR", help="folder of all runs (default: CORPUSMILL_ROOT, or ./runs-root)"
     )
-    run.add_argument("--run", metavar="RUN_ID", help="use or make this very run")
-    run.add_argument("--new", action="store_true", help="a new run even if the same job has been done")
-    run.set_defaults(function=_run)
+    parser.add_argument("--run", metavar="RUN_ID", help="use or make this very run")
+    parser.add_argument("--new", action="store_true", help="a new run even if the same job has been done")
+    parser.set_defaults(function=_run)
 
-    judge = _command(
+
+def _add_judge(commands: _Commands) -> None:
+    parser = _command(
         commands,
         "judge",
         "every step on every document, as if each stood alone: one JSON line a document",
         "corpusmill judge web --input sample.jsonl --output judged.jsonl",
     )
-    _add_job(judge)
-    judge.add_argument("--output", type=Path, required=True, metavar="OUT.jsonl")
-    judge.set_defaults(function=_judge)
+    _add_job(parser)
+    parser.add_argument("--output", type=Path, required=True, metavar="OUT.jsonl")
+    parser.set_defaults(function=_judge)
 
-    explain = _command(
+
+def _add_explain(commands: _Commands) -> None:
+    parser = _command(
         commands,
         "explain",
         "one document's path through a run: scores, reasons, the copy that was kept",
         "corpusmill explain out/runs/web-20260520-142322-8c4a zh-000123\ncorpusmill explain RUN part-3.jsonl:1042",
     )
-    explain.add_argument("run", metavar="RUN", help="a run's folder, or its id under --root")
-    explain.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
-    explain.add_argument("--root", type=Path, metavar="DIR")
-    explain.set_defaults(function=_explain)
+    _add_run_argument(parser)
+    parser.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
+    parser.set_defaults(function=_explain)
 
-    export = _command(
+
+def _add_export(commands: _Commands) -> None:
+    parser = _command(
         commands,
         "export",
         "write the kept documents of a run",
         "corpusmill export out/runs/web-20260520-142322-8c4a --output kept.jsonl.zst",
     )
-    export.add_argument("run", metavar="RUN")
-    export.add_argument(
+    _add_run_argument(parser)
+    parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.zst or .parquet"
     )
-    export.add_argument("--root", type=Path, metavar="DIR")
-    export.set_defaults(function=_export)
+    parser.set_defaults(function=_export)
 
-    report = _command(
-        commands, "report", "build a run's report anew and print its path and the funnel", "corpusmill report RUN"
-    )
-    report.add_argument("run", metavar="RUN")
-    report.add_argument("--root", type=Path, metavar="DIR")
-    report.set_defaults(function=_report)
 
-    verify = _command(
-        commands, "verify", "check every checksum and bound of a token file", "corpusmill verify RUN/pack/tokens.arrow"
-    )
-    verify.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
-    verify.set_defaults(function=_verify)
-    return parser
+def _add_report(commands: _Commands) -> None:
+    summary = "build a run's report anew, also of one that failed, and print the funnel and the report's path"
+    parser = _command(commands, "report", summary, "corpusmill report RUN")
+    _add_run_argument(parser)
+    parser.set_defaults(function=_report)
+
+
+def _add_verify(commands: _Commands) -> None:
+    summary = "check every checksum and bound of a token file"
+    parser = _command(commands, "verify", summary, "corpusmill verify RUN\ncorpusmill verify RUN/pack/tokens.arrow")
+    parser.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
+    parser.set_defaults(function=_verify)
+
+
+def _add_run_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run's folder, or its id under --root")
+    parser.add_argument("--root", type=Path, metavar="DIR", help="folder of all runs, if RUN is an id")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -237,10 +252,17 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     from curation.launch import finish_run
+    from curation.report.build import write_report
     from curation.report.table import print_funnel
 
     pipeline = _open(arguments)
-    print_funnel(finish_run(pipeline))
+    if pipeline.run.info["state"] == "done":
+        print_funnel(finish_run(pipeline))
+    else:
+        log.warning(
+            "run %s is not done (%s): the report shows how far it came", pipeline.run.run_id, pipeline.run.info["state"]
+        )
+        write_report(pipeline.run.folder)
     print(pipeline.run.report / "report.html")
     return 0
 

@@ -8,7 +8,7 @@ workers wrote must agree with it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,13 @@ def is_closed(folder: Path) -> bool:
     return (folder / "_done.json").exists()
 
 
-def close_step(placed: PlacedStep, shards: Sequence[Shard]) -> dict[str, Any]:
+def close_step(
+    placed: PlacedStep, shards: Sequence[Shard], passes: Mapping[str, float] | None = None
+) -> dict[str, Any]:
     """Check the law over all shards of a step and write its marker; returns its line of the funnel.
+
+    Args:
+        passes: seconds and peak_rss_mb of a data-set step's passes before its verdicts.
 
     Raises:
         RunError: a shard has no verdicts yet, or a file is damaged.
@@ -43,7 +48,8 @@ def close_step(placed: PlacedStep, shards: Sequence[Shard]) -> dict[str, Any]:
             return marker
     dropped: Counter[str] = Counter()
     totals: Counter[str] = Counter()
-    seconds, peak, items = 0.0, 0.0, []
+    seconds, peak = (passes["seconds"], passes["peak_rss_mb"]) if passes else (0.0, 0.0)
+    items = []
     for shard in shards:
         item = item_marker(placed.folder, shard.name)
         _check_shard(placed, shard, item)

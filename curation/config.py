@@ -44,7 +44,9 @@ class TopLevel(BaseModel):
     memory_mb: int = Field(default=2000, ge=500)
     """What one worker process may use at its peak; data-set steps cut their work to fit."""
     ingest: IngestConfig = IngestConfig()
+    """How inputs become documents."""
     steps: list[Any] = []
+    """The pipeline, in order: each entry a step's name with its settings."""
     pack: PackConfig | None = None
     """Left out: the run ends with verdicts and the report, without a token file."""
 

@@ -50,8 +50,7 @@ def start_run(
     from curation.ingest.plan import plan_inputs
 
     plan = plan_inputs(list(inputs), config.top.ingest, workers=workers).to_json()
-    named = [[i["source"], i["size"], i["mtime"]] for i in plan["inputs"]]
-    job = digest8({"config": config.resolved(), "inputs": named, "code": code_version(), "judge_all": judge_all})
+    job = _job(config, plan, judge_all)
     if run_id is None:
         run_id = (None if new else _latest_run_of(root, job)) or new_run_id(config.top.name, job)
     ingest = digest8([config.top.ingest.model_dump(mode="json"), judge_all])
@@ -75,6 +74,12 @@ def start_run(
         write_json(stored, plan)
     run.update(job=job)
     return Pipeline(run, config)
+
+
+def _job(config: RunConfig, plan: dict[str, Any], judge_all: bool) -> str:
+    """Digest of everything that decides a run's result: config, inputs and code version."""
+    inputs = [[i["source"], i["size"], i["mtime"]] for i in plan["inputs"]]
+    return digest8({"config": config.resolved(), "inputs": inputs, "code": code_version(), "judge_all": judge_all})
 
 
 def _latest_run_of(root: Path, job: str) -> str | None:

@@ -40,7 +40,7 @@ _BATCH_BYTES = 16 << 20
 class PackConfig(BaseModel):
     """How kept documents become sequences."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tokenizer: str = "default"
     """`default` (ours, 32,768 tokens), the path of a Hugging Face tokenizer.json, or of a folder that holds one."""

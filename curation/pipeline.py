@@ -223,7 +223,8 @@ class Pipeline:
                 config_digest=self.config.digest(),
             )
         tokens = self.run.pack / "tokens.arrow"
-        marker = {"digest": self.pack_digest(), "bytes": tokens.stat().st_size, "packed": packed, **used}
+        total = _used([used, *(read_json(part.with_suffix(".json")) for part in parts)])
+        marker = {"digest": self.pack_digest(), "bytes": tokens.stat().st_size, "packed": packed, **total}
         write_json(self.run.pack / "_done.json", marker)
         return {"item": 0, **packed}
 
@@ -246,10 +247,15 @@ class Pipeline:
         counts: dict[str, Any] = {}
         for placed, its_stage in zip(self.placed, stage_of_each(self.config.steps), strict=True):
             if its_stage == stage:
-                marker = close_step(placed, self.shards)
+                marker = close_step(placed, self.shards, self._passes_used(placed))
                 counts[placed.name] = {key: marker[key] for key in ("docs_in", "docs_kept", "seconds", "peak_rss_mb")}
                 shutil.rmtree(self.run.work / placed.folder.name, ignore_errors=True)
         return counts
+
+    def _passes_used(self, placed: PlacedStep) -> dict[str, float]:
+        """Seconds and peak memory of the passes before a data-set step's verdicts, from their markers."""
+        markers = [read_json(path) for path in (self.run.work / placed.folder.name).glob("*/_items/*.json")]
+        return _used(markers)
 
     def _close_ingest(self) -> dict[str, Any]:
         from curation.ingest.close import close_ingest
@@ -285,6 +291,14 @@ class Pipeline:
             )
         shutil.rmtree(self.run.work, ignore_errors=True)
         return packed
+
+
+def _used(markers: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Seconds of all items together, and the highest peak memory."""
+    return {
+        "seconds": sum(marker["seconds"] for marker in markers),
+        "peak_rss_mb": max((marker["peak_rss_mb"] for marker in markers), default=0.0),
+    }
 
 
 def check_plan_unchanged(stored: Any, planned: Any, run_id: str) -> None:

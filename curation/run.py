@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from curation.errors import ConfigError, RunError
-from curation.ids import digest8
 
 __all__ = ["Run", "file_sha256", "new_run_id", "publish", "read_json", "write_json"]
 
@@ -283,11 +282,6 @@ def code_version() -> str:
         return version("corpusmill")
     except PackageNotFoundError:
         return "unknown"
-
-
-def config_digest(config: Mapping[str, Any], inputs: Any) -> str:
-    """Digest of everything that decides a run's result: config, inputs and code version."""
-    return digest8({"config": config, "inputs": inputs, "code": code_version()})
 
 
 @contextlib.contextmanager

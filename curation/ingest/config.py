@@ -17,9 +17,11 @@ class IngestConfig(BaseModel):
     format: Literal["auto", "jsonl", "parquet", "arrow", "warc"] = "auto"
     """`auto` goes by magic bytes first, then by the file's name."""
     text_column: str = "text"
+    """Field or column that holds the document."""
     id_column: str = "id"
     """A number is written as its digits; a record without it is given its doc_id in hex."""
     url_column: str = "url"
+    """Field or column that holds the page's address, where there is one."""
     max_record_mb: float = Field(default=32, gt=0, le=1024)
     """A longer record goes to the quarantine with its first bytes; bounds memory whatever the line."""
     max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
@@ -32,6 +34,7 @@ class IngestConfig(BaseModel):
     """Main-text extraction: fast = resiliparse (F1 .89, 640 pages/s), quality = trafilatura (F1 .94,
     64 pages/s), both measured on 223 pages with gold text, per core."""
     html_timeout_s: float = Field(default=10, gt=0)
+    """A page that takes longer goes to the quarantine."""
     slice_mb: int = Field(default=64, ge=1)
     """Big plain files are read in slices of this size, small files together up to it."""
     shard_mb: int = Field(default=64, ge=1, le=1024)
