@@ -68,9 +68,11 @@ def _fault(
     stored.go_back(search_from)
     stored.skip_to(magic, accept)
     skipped = max(stored.offset - at, 0)
-    report.notes["skipped_bytes"] = report.notes.get("skipped_bytes", 0) + skipped
+    if skipped:
+        report.notes["skipped_bytes"] = report.notes.get("skipped_bytes", 0) + skipped
+        error += f"; {skipped:,} stored bytes were skipped"
     after = f"reading went on at byte {stored.offset:,}" if stored.buffer else "no readable stream follows"
-    return mark(report, reason, at, f"{error}; {skipped:,} stored bytes were skipped, {after}")
+    return mark(report, reason, at, f"{error}; {after}")
 
 
 # -- gzip ---------------------------------------------------------------------------------------
