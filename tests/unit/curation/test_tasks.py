@@ -1,0 +1,228 @@
+"""The bodies of the DAG's tasks: ids, chunks, slots, and that any grouping gives what the command line gives."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curation import tasks
+from curation.config import load_config
+from curation.errors import ConfigError, RunError
+from curation.export import export_kept
+from curation.launch import drive, finish_run, start_run
+from curation.pipeline import ALL_STAGES, Pipeline
+from tests.e2e.conftest import write_corpus
+
+RUN_AFTER = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
+SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1"]
+NO_PACK = [*SMALL, "pack="]
+
+
+def begin(root_folder: Path, inputs: Path, dag_run_id: str = "mine", **more: Any) -> dict[str, Any]:
+    params = {"input": [str(inputs)], "config": "demo", "overrides": NO_PACK, "root": str(root_folder), "name": None}
+    params |= more
+    return tasks.begin(params, dag_id="curate", dag_run_id=dag_run_id, run_after=RUN_AFTER)
+
+
+def run_like_the_dag(folder: Path, chunk_mb: float, n_slots: int) -> list[str]:
+    """Every task in the order of the DAG, mapped ones backwards; returns what was done."""
+    done: list[str] = []
+    for stage in ALL_STAGES:
+        slots = {"ingest": 1, "pack": 2}.get(stage, n_slots)
+        for slot in range(1, 2 if stage == "pack" else slots + 1):
+            may_be_whole = stage not in ("ingest", "pack")
+            planned = tasks.plan(folder, stage, slot, slots, chunk_mb=chunk_mb, may_be_whole=may_be_whole)
+            if planned is None:
+                break
+            if planned.whole:
+                assert tasks.whole(folder, stage, chunk_mb=chunk_mb) is not None
+                done.append(f"{stage}.whole")
+                break
+            for chunk in reversed(planned.chunks):
+                tasks.work(folder, stage, planned.passes, chunk)
+                done.append(f"{'+'.join(planned.passes)} {chunk}")
+        if stage == "pack":
+            tasks.assemble(folder)
+        if stage in Pipeline.open(folder).stages():
+            tasks.check(folder, stage)
+    tasks.report(folder, [])
+    return done
+
+
+def kept(folder: Path) -> list[str]:
+    out = folder / "kept.jsonl"
+    export_kept(Pipeline.open(folder), out)
+    return sorted(out.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.mark.parametrize(
+    ("dag_run_id", "expected"),
+    [
+        ("zhweb-20260520-142322-8c4a", "zhweb-20260520-142322-8c4a"),
+        ("my.run_7", "my.run_7"),
+        ("manual__2026-05-20T14:23:22.123456+00:00_ab", None),
+        ("manual__x", None),
+        ("scheduled__2026-05-20T00:00:00+00:00", None),
+        ("backfill__7", None),
+        ("../../etc", None),
+        ("a/b", None),
+        (".hidden", None),
+        ("", None),
+        ("x" * 121, None),
+        ("日本語", None),
+    ],
+)
+def test_a_chosen_id_is_kept_and_any_other_becomes_a_safe_one(dag_run_id: str, expected: str | None) -> None:
+    """The same at every retry, different for different DAG runs, and never a path."""
+    found = tasks.run_id_for("curate", dag_run_id, "Zh Web!", RUN_AFTER)
+    assert found == tasks.run_id_for("curate", dag_run_id, "Zh Web!", RUN_AFTER)
+    if expected is not None:
+        assert found == expected
+    else:
+        assert found.startswith("zh-web-20260520-142322-")
+        assert found != tasks.run_id_for("curate", dag_run_id + "2", "Zh Web!", RUN_AFTER)
+
+
+@given(st.lists(st.floats(0, 1e9), max_size=5000), st.floats(1, 1e9))
+def test_chunks_hold_each_item_once_in_order_and_are_few(weights: list[float], chunk_bytes: float) -> None:
+    """A cut of the items into at most 64 runs of neighbours, whose list fits an XCom of 2 kB."""
+    chunks = tasks._cut(weights, chunk_bytes)
+    items = [item for chunk in chunks for item in tasks._items(chunk, len(weights))]
+    assert items == list(range(len(weights)))
+    assert len(chunks) <= tasks.MAX_CHUNKS
+    assert len(json.dumps(chunks)) < 2000
+
+
+def test_chunks_are_of_about_equal_weight() -> None:
+    """No chunk is heavier than its share and the heaviest item together."""
+    weights = [float(1 + (7 * n) % 13) for n in range(1000)]
+    chunks = tasks._cut(weights, 500)
+    sums = [sum(weights[item] for item in tasks._items(chunk, 1000)) for chunk in chunks]
+    assert len(chunks) == -(-sum(weights) // 500)
+    assert max(sums) <= sum(weights) / len(chunks) + 13
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inputs")
+    for number in range(4):
+        write_corpus(folder / f"{number}.jsonl", 700, seed=number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def by_command_line(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pipeline = start_run(load_config("demo", SMALL), [str(inputs)], tmp_path_factory.mktemp("root"))
+    drive(pipeline, workers=1)
+    finish_run(pipeline)
+    return pipeline.run.folder
+
+
+@pytest.mark.parametrize(("chunk_mb", "n_slots"), [(256, 8), (1, 8), (1, 2), (0.001, 1)])
+def test_any_grouping_keeps_what_the_command_line_keeps(
+    inputs: Path, by_command_line: Path, tmp_path: Path, chunk_mb: float, n_slots: int
+) -> None:
+    """Whole stages, chunks, more passes than slots: the same documents, the same numbers."""
+    overrides = SMALL if n_slots == 2 else NO_PACK
+    begun = begin(tmp_path, inputs, overrides=overrides)
+    folder = tmp_path / begun["run"]
+    done = run_like_the_dag(folder, chunk_mb, n_slots)
+    assert kept(folder) == kept(by_command_line)
+    left, right = (json.loads((f / "report" / "funnel.json").read_text()) for f in (folder, by_command_line))
+    assert [step["dropped"] for step in left["steps"]] == [step["dropped"] for step in right["steps"]]
+    assert left["packed"] == (right["packed"] if overrides == SMALL else None)
+    assert tasks.gate(folder, [])["kept"] == left["kept"]
+    if chunk_mb == 256:
+        assert "dedup.whole" in done
+        assert begin(tmp_path, inputs, overrides=overrides) == begun
+        assert run_like_the_dag(folder, chunk_mb, n_slots) == ["dedup.whole", "quality.whole"]
+    if (chunk_mb, n_slots) == (1, 8):
+        assert len([what for what in done if what.startswith("exact ")]) > 1
+    if n_slots == 2:
+        assert "exact.resolve+exact all" in done
+
+
+def test_an_item_of_a_closed_stage_is_left_alone(inputs: Path, tmp_path: Path) -> None:
+    """A task that someone clears after its stage was closed has nothing to do, and breaks nothing."""
+    folder = tmp_path / begin(tmp_path, inputs)["run"]
+    run_like_the_dag(folder, 256, 8)
+    assert tasks.work(folder, "dedup", ["exact.scatter"], "0-1") == {"items": 0, "reused": 0}
+    assert tasks.work(folder, "ingest", ["ingest.read"], "0-0") == {"items": 0, "reused": 0}
+    tasks.gate(folder, [])
+
+
+def test_unused_stages_are_named_with_the_stage_before_them(inputs: Path, tmp_path: Path) -> None:
+    """Each unused stage is skipped by the last used one before it, so none is forgotten."""
+    folder = tmp_path / begin(tmp_path, inputs, overrides=NO_PACK)["run"]
+    assert tasks.unused_after(folder, "ingest") == []
+    assert tasks.unused_after(folder, "dedup") == ["language"]
+    assert tasks.unused_after(folder, "quality") == ["safety", "tokens", "pack"]
+    assert tasks.plan(folder, "language", 1, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("params", "needle"),
+    [
+        ({"root": "runs"}, "absolute"),
+        ({"input": ["data/x.jsonl"]}, "absolute"),
+        ({"config": "configs/mine.yaml"}, "absolute"),
+        ({"config": "demmo"}, "demo"),
+        ({"overrides": ["length.min_wordz=3"]}, "min_wordz"),
+        ({"name": "x" * 61}, "name"),
+    ],
+)
+def test_a_wrong_parameter_is_one_message(inputs: Path, tmp_path: Path, params: dict[str, Any], needle: str) -> None:
+    """A ConfigError, which the DAG does not try again."""
+    with pytest.raises(ConfigError, match=needle):
+        begin(tmp_path, inputs, **params)
+
+
+def test_the_name_begins_the_run_id_whatever_it_looks_like(inputs: Path, tmp_path: Path) -> None:
+    """A name that YAML would read as a number stays a name."""
+    begun = begin(tmp_path, inputs, dag_run_id="manual__1", name="2026")
+    assert begun["run"].startswith("runs/2026-20260520-")
+    assert Pipeline.open(tmp_path / begun["run"]).run.info["engine"]["dag_run_id"] == "manual__1"
+
+
+def test_a_failed_run_gets_its_report_and_its_reason(inputs: Path, tmp_path: Path) -> None:
+    """run.json and the gate name the task, the chunk and the message that it left behind."""
+    folder = tmp_path / begin(tmp_path, inputs)["run"]
+    name = tasks.TaskName("ingest.read", 3, 1, "ingest.read 6-7")
+    with pytest.raises(RunError), tasks.recorded(folder, name):
+        raise RunError("the disk is full")
+    assert tasks.report(folder, ["ingest.read_3"]) == {"failed": 1}
+    assert (folder / "report" / "report.html").is_file()
+    info = Pipeline.open(folder).run.info
+    assert info["state"] == "failed"
+    assert info["error"] == "ingest.read_3 (ingest.read 6-7): the disk is full"
+    with pytest.raises(RunError, match="the disk is full"):
+        tasks.gate(folder, ["ingest.read_3"])
+
+
+def test_the_gate_is_red_without_proof(inputs: Path, tmp_path: Path) -> None:
+    """No failed task is not enough: without closed stages or without a report the run is not green."""
+    folder = tmp_path / begin(tmp_path, inputs, overrides=SMALL)["run"]
+    with pytest.raises(RunError):
+        tasks.gate(folder, [])
+    with pytest.raises(RunError, match="start"):
+        tasks.gate(None, ["start"])
+    run_like_the_dag(folder, 256, 1)
+    assert tasks.gate(folder, [])["kept"] > 0
+    Pipeline.open(folder).run.update(state="running")
+    with pytest.raises(RunError, match="not finished"):
+        tasks.gate(folder, [])
+    assert tasks.assemble(folder) == {"reused": True}
+    assert tasks.token_file_facts(folder)["path"] == f"runs/{folder.name}/pack/tokens.arrow"
+
+
+def test_configs_of_the_form_are_the_shipped_ones_and_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of shipped configs, paths of those in CORPUSMILL_CONFIGS."""
+    (tmp_path / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    monkeypatch.setenv("CORPUSMILL_CONFIGS", str(tmp_path))
+    assert {"demo", "web", str(tmp_path / "mine.yaml")} <= set(tasks.known_configs())
