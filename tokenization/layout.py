@@ -195,15 +195,16 @@ def check_block(block: Block, header: Header) -> tuple[list[str], int]:
         faults.append(f"token id {largest} is outside the vocabulary (largest id {header.tokenizer.max_id})")
     if len(block.rows) and not 0 <= int(block.rows.min()) <= int(block.rows.max()) < header.documents:
         faults.append(f"a document row is outside 0 .. {header.documents - 1}")
-    padding = np.arange(seq_len) >= used[:, None]
-    if (block.tokens[padding] != header.tokenizer.pad_id).any():
+    loose = np.flatnonzero(used < seq_len)
+    behind = np.arange(seq_len) >= used[loose, None]
+    if (block.tokens[loose][behind] != header.tokenizer.pad_id).any():
         faults.append(f"something else than padding (id {header.tokenizer.pad_id}) behind the last piece of a sequence")
-    ends = np.zeros(block.tokens.shape, np.bool_)
-    ends.reshape(-1)[_piece_ends(block, seq_len)] = True
-    separators = (block.tokens == header.tokenizer.eos_id) & ~padding
-    if (separators & ~ends).any():
+    separators = np.flatnonzero(block.tokens.reshape(-1) == header.tokenizer.eos_id)
+    separators = separators[separators % seq_len < used[separators // seq_len]]
+    ends = _piece_ends(block, seq_len)
+    if not np.array_equal(ends[np.searchsorted(ends, separators)], separators):
         faults.append(f"an end-of-document token (id {header.tokenizer.eos_id}) inside a document")
-    return faults, int(separators.sum())
+    return faults, len(separators)
 
 
 def _piece_ends(block: Block, seq_len: int) -> npt.NDArray[np.int64]:

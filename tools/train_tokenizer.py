@@ -246,8 +246,9 @@ Pattern of the pre-tokenizer:
 
     {pattern}
 
-It is meant for trying the pipeline out and for tests, and for small models.
+It is meant for trying the pipeline out, for tests, and for small models.
 A corpus for a real model is packed with that model's own tokenizer.
+Its licence is that of this project, Apache-2.0.
 
 ## Data
 {documents} documents, {total} MB of UTF-8, in these sources.
@@ -262,7 +263,8 @@ Of documents that are revisions of one file, one was taken.
 CC BY and CC BY-SA texts are credited by the names above; the vocabulary holds fragments of words, not their text.
 
 ## Bytes per token
-Measured on held-out documents (one in {held_out}); more is better.
+Measured on held-out documents (one in {held_out}) of the same sources; more is better.
+No text is on both sides, but texts of one site are alike, so other text of a language may need more tokens.
 
 | language | held-out kB | {names} |
 | --- | --- | {rule} |

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from tests.conftest import REPO
 from tests.token_files import small_header, write_small_file
 from tokenization.errors import TokenFileError
+from tokenization.probes import PROBES
 from tokenization.seal import read_seal
 
 
@@ -76,3 +79,25 @@ def test_what_has_no_good_seal_is_named(make: Callable[[Path, bytes], None], mes
     make(path, whole)
     with pytest.raises(TokenFileError, match=message):
         read_seal(path)
+
+
+def test_the_recipe_in_the_reference_works(tmp_path: Path) -> None:
+    """The few lines that check a file without our code do what the page says, and find a flipped byte."""
+    page = (REPO / "docs/reference/token-file.md").read_text(encoding="utf-8")
+    recipe = page.split("```python\n")[1].split("```")[0]
+    path = write_small_file(tmp_path / "t.arrow")
+    exec(recipe, {"path": path})
+    data = bytearray(path.read_bytes())
+    data[read_seal(path).bodies[1].start] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(AssertionError):
+        exec(recipe, {"path": path})
+
+
+def test_the_reference_names_every_key_of_the_metadata(tmp_path: Path) -> None:
+    """What stands in the header stands on the page."""
+    page = (REPO / "docs/reference/token-file.md").read_text(encoding="utf-8")
+    header = json.loads(small_header().to_json())
+    missing = [key for key in (*header, *header["tokenizer"]) if f"`{key}`" not in page]
+    assert missing == []
+    assert f"{len(PROBES)} frozen texts" in page
