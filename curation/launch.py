@@ -53,7 +53,7 @@ def start_run(
     job = _job(config, plan, judge_all)
     if run_id is None:
         run_id = (None if new else _latest_run_of(root, job)) or new_run_id(config.top.name, job)
-    ingest = digest8([config.top.ingest.model_dump(mode="json"), judge_all])
+    ingest = digest8([_documents_of(config), judge_all])
     run = Run.create(
         root,
         run_id=run_id,
@@ -62,24 +62,35 @@ def start_run(
         inputs=[i["source"] for i in plan["inputs"]],
         extra={"job": job, "ingest": ingest, "judge_all": judge_all, "engine": engine},
     )
+    _check_same_documents(run, plan, ingest)
+    run.update(job=job)
+    return Pipeline(run, config)
+
+
+def _check_same_documents(run: Run, plan: dict[str, Any], ingest: str) -> None:
+    """Refuse to go on with a run whose documents would be others than those it has; else store the plan."""
     if run.info["ingest"] != ingest:
         raise ConfigError(
-            f"run {run_id} was ingested with other ingest settings; its documents would not be the same. "
+            f"run {run.run_id} was ingested with other ingest settings; its documents would not be the same. "
             "Start a new run (leave out --run, or choose another run id)."
         )
     stored = run.shards / "plan.json"
     if stored.exists():
-        check_plan_unchanged(read_json(stored), plan, run_id)
+        check_plan_unchanged(read_json(stored), plan, run.run_id)
     else:
         write_json(stored, plan)
-    run.update(job=job)
-    return Pipeline(run, config)
+
+
+def _documents_of(config: RunConfig) -> dict[str, Any]:
+    """The ingest settings that decide what the documents are: all but the limit at which a run gives up."""
+    return config.top.ingest.model_dump(mode="json", exclude={"max_quarantine_share"})
 
 
 def _job(config: RunConfig, plan: dict[str, Any], judge_all: bool) -> str:
     """Digest of everything that decides a run's result: config, inputs and code version."""
     inputs = [[i["source"], i["size"], i["mtime"]] for i in plan["inputs"]]
-    return digest8({"config": config.resolved(), "inputs": inputs, "code": code_version(), "judge_all": judge_all})
+    resolved = {**config.resolved(), "ingest": _documents_of(config)}
+    return digest8({"config": resolved, "inputs": inputs, "code": code_version(), "judge_all": judge_all})
 
 
 def _latest_run_of(root: Path, job: str) -> str | None:

@@ -179,6 +179,11 @@ def test_a_share_of_quarantine_above_the_limit_fails_and_names_the_file(
     assert "bad.jsonl" in err
     assert "max_quarantine_share" in err
     assert len(list((tmp_path / "root").glob("runs/*/quarantine/*.jsonl"))) == 1
+    marker = next((tmp_path / "root").glob("runs/*/shards/_items/*.json"))
+    written = marker.stat().st_mtime_ns
+    folder = finished(capsys, (bad, {}), tmp_path / "root", "--set", "ingest.max_quarantine_share=1")
+    assert folder in marker.parents, "a raised limit goes on with the run that stopped"
+    assert marker.stat().st_mtime_ns == written, "and reads nothing again"
 
 
 def test_help_has_examples_and_starts_fast() -> None:
