@@ -4,8 +4,9 @@ What other tools leave to chance is fixed here: no truncation, no padding and no
 the tokenizer's own file says; text that looks like a special token stays text; the end-of-document token
 must exist; the largest id counts added tokens; threads are off, so that a fork is safe.
 
-Costs 2 to 3 MB/s a core (`tokenizers` 0.23, BPE), 12 % of it for decoding every document again to see
-whether a character was lost. Memory: 200 bytes a token of the texts in work, about 1 MB of text at a time.
+Costs 2 to 3 MB/s a core (`tokenizers` 0.23, BPE), 15 % of it for decoding every document again to see
+whether a character was lost. Memory: 200 bytes a token of the texts in work, a quarter of a million characters
+at a time; only a tokenizer without pre-tokeniser, or an endless word, has to take a long text whole.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ LONG_TEXT = 1 << 18
 """Characters above which a text is cut where that changes no id: bounds memory."""
 CUT_CONTEXT = 1_000
 """Characters on both sides of such a cut that must have the same ids with it and without."""
-_CUT = re.compile(r"(?<=\n)(?=\S)|(?<=\S)(?= \S)|(?<=[。！？])(?=\w)")
-"""Where cuts are tried: at a line, before a blank and a word, behind a sentence."""
+_BORDER = re.compile(r"(?<=\n)(?=\S)|(?<=\S)(?= \S)")
+"""Where pre-tokenisers always cut, and fall into step again whatever came before: a line, a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,7 @@ class Tokenizer:
             ids: uint16 or uint32 [n_tokens], one text after the other.
             lengths: int64[n_texts].
         """
-        lengths = np.zeros(len(texts), np.int64)
-        chunks: list[Tokens] = [np.zeros(0, self.dtype)]
-        for group in self._groups(texts):
-            encodings = self._backend.encode_batch_fast([piece for _, piece in group], add_special_tokens=False)
-            for (text, _), encoding in zip(group, encodings, strict=True):
-                ids = np.array(encoding.ids, self.dtype)
-                lengths[text] += len(ids)
-                chunks.append(ids)
-        return np.concatenate(chunks), lengths
+        return self._encode(texts, None)
 
     def encode_documents(self, texts: Sequence[str]) -> Encoded:
         """Ids of documents, each with its EOS, and what was lost on the way.
@@ -93,7 +86,8 @@ class Tokenizer:
         Raises:
             TokenizerError: a text yields the end-of-document token by itself.
         """
-        ids, lengths = self.encode_batch(texts)
+        lost = np.zeros(len(texts), np.int64)
+        ids, lengths = self._encode(texts, lost)
         ends = np.cumsum(lengths)
         forged = np.flatnonzero(ids == self.eos_id)
         if len(forged):
@@ -111,7 +105,7 @@ class Tokenizer:
             lengths=lengths + 1,
             unknown=unknown,
             characters=np.array([len(text) for text in texts], np.int64),
-            lost=self._lost(texts, ids, ends - lengths, ends),
+            lost=lost,
         )
 
     def decode(self, ids: Sequence[int] | Tokens) -> str:
@@ -146,16 +140,23 @@ class Tokenizer:
             library=f"tokenizers {version('tokenizers')}",
         )
 
-    def _lost(
-        self, texts: Sequence[str], ids: Tokens, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """Characters of each text that its ids do not give back, counted as a multiset."""
-        lists = [ids[a:b].tolist() for a, b in zip(begins.tolist(), ends.tolist(), strict=True)]
-        lost = np.zeros(len(texts), np.int64)
-        for index, decoded in enumerate(self._backend.decode_batch(lists, skip_special_tokens=False)):
-            if decoded != texts[index]:
-                lost[index] = (Counter(texts[index]) - Counter(decoded)).total()
-        return lost
+    def _encode(self, texts: Sequence[str], lost: npt.NDArray[np.int64] | None) -> tuple[Tokens, npt.NDArray[np.int64]]:
+        """Ids and lengths; `lost` is given the characters of each text that its ids do not give back."""
+        lengths = np.zeros(len(texts), np.int64)
+        chunks: list[Tokens] = [np.zeros(0, self.dtype)]
+        for group in self._groups(texts):
+            encodings = self._backend.encode_batch_fast([piece for _, piece in group], add_special_tokens=False)
+            lists = [encoding.ids for encoding in encodings]
+            for (text, _), ids in zip(group, lists, strict=True):
+                lengths[text] += len(ids)
+                chunks.append(np.array(ids, self.dtype))
+            if lost is None:
+                continue
+            decoded = self._backend.decode_batch(lists, skip_special_tokens=False)
+            for (text, piece), back in zip(group, decoded, strict=True):
+                if back != piece:
+                    lost[text] += (Counter(piece) - Counter(back)).total()
+        return np.concatenate(chunks), lengths
 
     def _groups(self, texts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
         """Texts, long ones in pieces, in groups of bounded size, each with the index of its text."""
@@ -175,18 +176,36 @@ class Tokenizer:
         """Cut a long text only where the ids on both sides are the same with and without the cut."""
         start = 0
         while len(text) - start > LONG_TEXT:
-            places = [m.start() for m in _CUT.finditer(text, start + LONG_TEXT - 4 * CUT_CONTEXT, start + LONG_TEXT)]
-            cut = next((place for place in places[: -1 - 8 : -1] if self._harmless(text, place)), None)
+            cut = next((place for place, left in self._places(text, start) if self._harmless(text, left, place)), None)
             if cut is None:
                 break
             yield text[start:cut]
             start = cut
         yield text[start:]
 
-    def _harmless(self, text: str, place: int) -> bool:
-        before, after = text[place - CUT_CONTEXT : place], text[place : place + CUT_CONTEXT]
-        whole, left, right = self._backend.encode_batch_fast([before + after, before, after], add_special_tokens=False)
-        return bool(whole.ids == left.ids + right.ids)
+    def _places(self, text: str, start: int) -> Iterator[tuple[int, int]]:
+        """Where a piece from `start` might end, the best first, each with the beginning of a context before it."""
+        end = start + LONG_TEXT
+        borders = [match.start() for match in _BORDER.finditer(text, end - 4 * CUT_CONTEXT, end - CUT_CONTEXT)]
+        for place in borders[:-9:-1]:
+            # A border inside the context: from there on the ids do not depend on what came before it.
+            if _BORDER.search(text, place - CUT_CONTEXT, place - 1):
+                yield place, place - CUT_CONTEXT
+        splitter = self._backend.pre_tokenizer
+        if splitter is None:
+            return
+        # A text without lines or blanks: ask the pre-tokeniser itself. What it cut before the last context stands.
+        ends = np.array([span[1] for _, span in splitter.pre_tokenize_str(text[start:end])]) + start
+        for place in ends[ends <= end - CUT_CONTEXT][:-9:-1].tolist():
+            yield place, int(ends[max(0, np.searchsorted(ends, place - CUT_CONTEXT, side="right") - 1)])
+
+    def _harmless(self, text: str, left: int, place: int) -> bool:
+        before, after = text[left:place], text[place : place + CUT_CONTEXT]
+        whole, one, other = self._backend.encode_batch_fast([before + after, before, after], add_special_tokens=False)
+        if whole.ids != one.ids + other.ids:
+            return False
+        text, first, second = self._backend.decode_batch([whole.ids, one.ids, other.ids], skip_special_tokens=False)
+        return bool(text == first + second)
 
     def _refuse_forged_ends(self) -> None:
         """The characters of the EOS in a document must stay characters."""

@@ -193,27 +193,47 @@ def test_a_document_that_forges_an_end_stops_everything(tmp_path: Path, monkeypa
         loaded.encode_documents(["aa", "abba"])
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.lists(hostile_text, min_size=1, max_size=8), st.integers(1, 40))
-def test_long_texts_are_cut_without_changing_an_id(texts: list[str], times: int) -> None:
-    """Encoding in pieces equals encoding whole."""
-    text = "".join(texts) * times
+RUNS = ("word ", "漢字", "7", "a", "。", "!", "\n", " ", "e\u0301", "😀", "<x>\n", "ไทย")
+long_texts = st.lists(
+    st.tuples(st.one_of(st.sampled_from(RUNS), hostile_text), st.integers(1, 900)), min_size=1, max_size=5
+).map(lambda runs: "".join(text * times for text, times in runs)[:6_000])
+
+
+@settings(max_examples=60, deadline=None)
+@given(long_texts)
+def test_long_texts_are_cut_without_changing_an_id(text: str) -> None:
+    """Encoding in pieces equals encoding whole, runs of one character among the texts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LONG_TEXT", 400)
-        patch.setattr(module, "CUT_CONTEXT", 60)
-        ids, lengths = default.encode_batch([text, "x"])
+        patch.setattr(module, "LONG_TEXT", 700)
+        patch.setattr(module, "CUT_CONTEXT", 150)
+        encoded = default.encode_documents([text, "x"])
     whole = stock.encode(text, add_special_tokens=False).ids
-    assert ids.tolist() == whole + stock.encode("x", add_special_tokens=False).ids
-    assert lengths.tolist() == [len(whole), 1]
+    assert encoded.ids.tolist() == [*whole, 0, *stock.encode("x", add_special_tokens=False).ids, 0]
+    assert encoded.lengths.tolist() == [len(whole) + 1, 2]
+    assert not encoded.lost.any()
 
 
-def test_long_texts_are_really_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A book goes to the library in bounded pieces, one endless word as a whole."""
+@pytest.mark.parametrize(
+    "unit", ["It was the best of times.\n", "7", "a", "漢字好学", "/+", " ", "\n", "ไทย", "e\u0301"]
+)
+def test_long_texts_are_really_cut(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Books, and endless digits, letters and blanks, go to the library in bounded pieces."""
     monkeypatch.setattr(module, "LONG_TEXT", 20_000)
-    book = "It was the best of times, it was the worst of times.\n" * 2_000
-    assert max(len(piece) for piece in default._cut(book)) <= 20_000
-    assert "".join(default._cut(book)) == book
-    assert list(default._cut("x" * 100_000)) == ["x" * 100_000]
+    text = unit * (100_000 // len(unit))
+    pieces = list(default._cut(text))
+    assert max(map(len, pieces)) <= 20_000
+    assert "".join(pieces) == text
+    assert default.encode_batch([text])[0].tolist() == stock.encode(text, add_special_tokens=False).ids
+
+
+def test_a_tokenizer_that_looks_at_the_whole_text_is_not_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prefix put before each text would stand before each piece: so there is one piece."""
+    monkeypatch.setattr(module, "LONG_TEXT", 5_000)
+    made = unigram_tokenizer()
+    loaded = load_tokenizer(save_tokenizer(tmp_path / "t", made, {"eos_token": "</s>"}))
+    text = "a b\nab " * 2_000
+    assert list(loaded._cut(text)) == [text]
+    assert loaded.encode_batch([text])[0].tolist() == made.encode(text, add_special_tokens=False).ids
 
 
 def test_real_text_equals_the_library(test_data: Path) -> None:
