@@ -34,7 +34,7 @@ class AirflowApi:
         Raises:
             ApiError: no answer, or another status than 2xx.
         """
-        if self._token is None and not path.startswith("/auth"):
+        if self._token is None and not path.startswith(("/auth", "/execution/health")):
             # Without login, a local Airflow where everyone is admin hands out a token for nothing.
             found = self.call("POST", "/auth/token", self.login) if self.login else self.call("GET", "/auth/token")
             self._token = found["access_token"]
@@ -46,12 +46,20 @@ class AirflowApi:
             | ({"Authorization": f"Bearer {self._token}"} if self._token else {}),
         )
         try:
-            with _OPENER.open(request, timeout=20) as answer:
+            with _OPENER.open(request, timeout=60) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             raise ApiError(error.code, error.read().decode(errors="replace")[:500]) from None
         except (OSError, ValueError) as error:
             raise ApiError(0, f"{type(error).__name__}: {error}") from None
+
+    def answers_tasks(self) -> bool:
+        """Whether the part of the API server that tasks talk to is there."""
+        try:
+            self.call("GET", "/execution/health")
+        except ApiError:
+            return False
+        return True
 
     def healthy(self) -> bool:
         """Whether database and scheduler are well."""

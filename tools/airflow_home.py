@@ -189,7 +189,7 @@ class Home:
         found = self.processes()
         for process in found:
             _signal(process, signal.SIGTERM)
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + 3
         while self.processes() and time.monotonic() < deadline:
             time.sleep(0.1)
         # Again and again, for what a process has started in the meantime.

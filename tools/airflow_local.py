@@ -9,11 +9,13 @@ Starting takes about 20 seconds on two cores, most of which Airflow spends on im
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -48,6 +50,8 @@ def bring_up(home: Home) -> AirflowApi:
         say("stopped what an earlier Airflow had left behind")
     begun = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     api = AirflowApi(f"http://127.0.0.1:{home.start()}")
+    # Its first answer to a task takes the API server seconds, more than a task waits: have that behind us.
+    _wait(home, "answer", api.answers_tasks)
     _wait(home, "come up", api.healthy)
     # An old version of the DAG may stand in the database: wait until its file was read anew.
     _wait(home, "read the DAG", lambda: (api.parsed_at() or "") >= begun, api)
@@ -92,46 +96,64 @@ def down(home: Home) -> int:
 
 def demo(home: Home) -> int:
     """Make the demo input, curate it through Airflow, show what became of it; 0 only if the run is green."""
-    clock = time.monotonic
-    begun = clock()
-    inputs = REPO / ".cache" / "demo-input"
-    maker = subprocess.Popen(
-        [sys.executable, str(REPO / "demo" / "make_input.py"), str(inputs)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    api = running(home)
-    was_up = api is not None
-    try:
-        if api is None:
-            say("starting Airflow ...")
-            api = bring_up(home)
-            for left in api.unfinished_runs():
-                if left.startswith("demo-"):  # of a demo that was killed
-                    api.give_up(left)
-        output, _ = maker.communicate()
-        if maker.returncode:
-            raise LocalAirflowError(f"making the demo input failed:\n{tail(output)}")
-        say(f"{output.strip()}\nAirflow is up after {clock() - begun:.0f} s: {api.address}/dags/curate")
-        run_id = f"demo-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
-        root = Path(os.environ.get("CORPUSMILL_ROOT", home.root)).resolve()
-        api.trigger(run_id, {"input": [str(inputs)], "config": "demo", "root": str(root)})
-        say(f"run {run_id}")
-        ended = follow(api, run_id, home, RUN_LIMIT_S)
-        folder = root / "runs" / run_id
-        if ended["state"] != "success":
-            print_failure(api, run_id)
-            return 1
-        print_result(folder, ended, seconds=clock() - begun)
-        return _verify(folder)
-    finally:
-        if maker.poll() is None:
+    begun = time.monotonic()
+    with _demo_input() as finished_input:
+        api = running(home)
+        was_up = api is not None
+        try:
+            if api is None:
+                say("starting Airflow ...")
+                api = bring_up(home)
+                for left in api.unfinished_runs():
+                    if left.startswith("demo-"):  # of a demo that was killed
+                        api.give_up(left)
+            files = finished_input()
+            say(f"Airflow is up after {time.monotonic() - begun:.0f} s: {api.address}/dags/curate")
+            return _demo_run(home, api, files, begun)
+        finally:
+            if not was_up:
+                home.stop()
+                say(
+                    f"Airflow is stopped; {time.monotonic() - begun:.0f} s in all. `make up` starts it and leaves it running."
+                )
+
+
+@contextlib.contextmanager
+def _demo_input() -> Iterator[Callable[[], list[str]]]:
+    """Makes the input while Airflow starts; yields a function that waits for it and returns its files."""
+    folder = REPO / ".cache" / "demo-input"
+    command = [sys.executable, str(REPO / "demo" / "make_input.py"), str(folder)]
+
+    def finished() -> list[str]:
+        failed = maker.wait()
+        words.seek(0)
+        if failed:
+            raise LocalAirflowError(f"making the demo input failed:\n{tail(words.read())}")
+        say(words.read().strip())
+        # Beside the input lies what must come out of it.
+        return sorted(str(path) for path in folder.iterdir() if path.suffix != ".json")
+
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as words,
+        subprocess.Popen(command, stdout=words, stderr=subprocess.STDOUT) as maker,
+    ):
+        try:
+            yield finished
+        finally:
             maker.kill()
-            maker.wait()
-        if not was_up:
-            home.stop()
-            say(f"Airflow is stopped again; {clock() - begun:.0f} s in all. `make up` starts it and leaves it running.")
+
+
+def _demo_run(home: Home, api: AirflowApi, files: list[str], begun: float) -> int:
+    run_id = f"demo-{datetime.now(timezone.utc):%Y%m%d-%H%M%S}"
+    root = Path(os.environ.get("CORPUSMILL_ROOT", home.root)).resolve()
+    api.trigger(run_id, {"input": files, "config": "demo", "root": str(root)})
+    say(f"run {run_id}")
+    ended = follow(api, run_id, home, RUN_LIMIT_S)
+    if ended["state"] != "success":
+        print_failure(api, run_id)
+        return 1
+    print_result(root / "runs" / run_id, ended, seconds=time.monotonic() - begun)
+    return _verify(root / "runs" / run_id)
 
 
 def _verify(folder: Path) -> int:
