@@ -96,7 +96,7 @@ def _as_string(column: pa.Array) -> pa.Array:
 def _text_cell(cell: pa.Scalar, max_bytes: int, raw_bytes: int) -> str | BadCell | None:
     if not cell.is_valid:
         return None
-    stored = memoryview(cell.as_buffer())
+    stored = memoryview(cell.as_buffer()).cast("B")  # Arrow says signed bytes
     if len(stored) > max_bytes:
         detail = f"{len(stored)} bytes, allowed are {max_bytes}"
         return BadCell("too_long", bytes(stored[:raw_bytes]), len(stored), detail)
