@@ -1,8 +1,8 @@
 """Parquet and Arrow IPC (file and stream) into documents, block by block, in bounded memory.
 
 A block is a parquet row group or an Arrow record batch. It is read in pieces of at most 512 rows and
-about 16 MB, so that no more than a piece lives as Python objects; a compressed Arrow batch is the one
-thing that has to be unpacked whole. Costs about 6 us for a 2 kB row with four columns (parquet, snappy, hash
+about 16 MB, so that no more than a piece lives as Python objects; what has to be unpacked whole is a parquet
+page (1 MB as a rule) or a compressed Arrow batch. Costs about 6 us for a 2 kB row with four columns (parquet, snappy, hash
 of the file included), 4 us from Arrow.
 
 Arrow does not check that a string column holds UTF-8: it is checked here, row by row where a piece fails.
