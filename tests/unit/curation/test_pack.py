@@ -24,6 +24,7 @@ from tokenization.reader import TokenFile, verify
 from tokenization.tokenizer import load_tokenizer
 
 CONFIG = PackConfig(seq_len=64)
+DEFAULT = load_tokenizer()
 TEXTS = [
     *("Hello world.", "今天天气很好，我们去公园吧。", "x", "   ", "a<|endoftext|>b"),
     *("one two three " * 40, "def f(x):\n    return x\n", "😀" * 30, "ไม่มีช่องว่าง", "end"),
@@ -53,7 +54,7 @@ def test_counts_of_a_part(tmp_path: Path) -> None:
     """Documents, tokens with EOS, characters, and the checksum of what lies on disk."""
     shard, out = write_shard(tmp_path / "s.arrow", TEXTS), tmp_path / "part.arrow"
     counts = encode_shard(shard, None, out, CONFIG)
-    encoded = load_tokenizer().encode_documents(TEXTS)
+    encoded = DEFAULT.encode_documents(TEXTS)
     assert counts == {
         "documents": 10,
         "tokens": len(encoded.ids),
@@ -73,7 +74,7 @@ def test_only_kept_documents_are_encoded(kind: Any, tmp_path: Path) -> None:
     keep = kind([bool(k) for k in KEEP] if kind is np.array else KEEP)
     shard, out = write_shard(tmp_path / "s.arrow", TEXTS), tmp_path / "part.arrow"
     kept = [text for text, k in zip(TEXTS, KEEP, strict=True) if k]
-    assert encode_shard(shard, keep, out, CONFIG)["tokens"] == len(load_tokenizer().encode_documents(kept).ids)
+    assert encode_shard(shard, keep, out, CONFIG)["tokens"] == len(DEFAULT.encode_documents(kept).ids)
     table = pa.ipc.open_file(str(out)).read_all()
     assert table.column("id").to_pylist() == [f"d{i}" for i, k in enumerate(KEEP) if k]
 
@@ -90,13 +91,13 @@ def test_verdicts_of_another_shard_are_refused(n: int, tmp_path: Path) -> None:
 def test_what_is_packed(tmp_path: Path) -> None:
     """Counts as the funnel wants them, a file that verifies with its manifest, and every document in its place."""
     packed = pack(tmp_path, TEXTS, cuts=(4,))
-    encoded = load_tokenizer().encode_documents(TEXTS)
+    encoded = DEFAULT.encode_documents(TEXTS)
     file = TokenFile(tmp_path / "pack/tokens.arrow", verify="all")
     assert list(packed) == ["documents", "tokens", "sequences", "seq_len", "padding_share", "unk_share"]
     assert (packed["documents"], packed["tokens"], packed["sequences"]) == (10, len(encoded.ids), len(file))
     assert packed["padding_share"] == pytest.approx(1 - len(encoded.ids) / (len(file) * 64))
     assert (file.metadata.run_id, file.metadata.config_digest) == ("run", "digest")
-    assert file.metadata.golden_ids == load_tokenizer().golden_ids
+    assert file.metadata.golden_ids == DEFAULT.golden_ids
     table = pq.read_table(tmp_path / "pack/documents.parquet")
     assert table.column("id").to_pylist() == [f"d{i}" for i in range(10)]
     assert table.column("source").to_pylist() == [SOURCE] * 10
@@ -106,7 +107,7 @@ def test_what_is_packed(tmp_path: Path) -> None:
         "bytes": (tmp_path / "pack/tokens.arrow").stat().st_size,
         "seal": file.seal,
     }
-    assert manifest["tokenizer"]["fingerprint"] == load_tokenizer().fingerprint()
+    assert manifest["tokenizer"]["fingerprint"] == DEFAULT.fingerprint()
     assert verify(tmp_path / "pack/tokens.arrow").ok
 
 

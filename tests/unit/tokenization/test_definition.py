@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer
 
-from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
+from tests.token_files import letter_tokenizer, save_tokenizer, small_bpe, unigram_tokenizer, word_tokenizer
 from tokenization.definition import Definition
 from tokenization.errors import TokenizerError
 from tokenization.tokenizer import DEFAULT, load_tokenizer
@@ -102,16 +102,7 @@ def _shuffled(value: Any, rng: random.Random) -> Any:
     return [_shuffled(item, rng) for item in value] if isinstance(value, list) else value
 
 
-def _small_bpe() -> dict[str, Any]:
-    """The default tokenizer with its first 600 tokens only: loads in a millisecond."""
-    data: dict[str, Any] = json.loads((DEFAULT / "tokenizer.json").read_text(encoding="utf-8"))
-    model = data["model"]
-    model["vocab"] = {token: index for token, index in model["vocab"].items() if index < 600}
-    model["merges"] = [pair for pair in model["merges"] if "".join(pair) in model["vocab"]]
-    return data
-
-
-SMALL = json.dumps(_small_bpe())
+SMALL = small_bpe()
 
 
 def _fingerprint(folder: Path, change: Callable[[dict[str, Any]], Any], eos: str = "<|endoftext|>") -> str:
