@@ -194,7 +194,7 @@ def span(data: bytes, i: int) -> tuple[int, int, Kind, int] | None:
         end, after = backticks(data, i)
         return i, end or i, Kind.CODE, after
     elif sign == b"{":
-        template = re.match(rb"\{\{[^\n]*?\}\}|\{%[^\n]*?%\}", data[i : i + 300])
+        template = re.match(rb"\{\{(?!\{)[^\n]*?\}\}|\{%[^\n]*?%\}", data[i : i + 300])
         found = (i + template.end(), Kind.TEMPLATE) if template else None
     elif sign == b"[":
         found = bracket(data, i)
@@ -267,7 +267,7 @@ def is_machine_made(data: bytes, kinds: bytes) -> bool:
         elif kind == Kind.TEXT:
             run = run + 1 if byte < 128 else 0
             longest = max(longest, run)
-    minified = dense >= 0.1 * n and dense + digits >= 0.25 * n and blanks <= 0.1 * len(data)
+    minified = dense >= 0.15 * n and dense + digits >= 0.25 * n and blanks <= 0.1 * len(data)
     drawing = path >= 0.03 * n and digits + path + points >= 0.9 * n
     return minified or drawing or longest >= 200
 

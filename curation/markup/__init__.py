@@ -4,7 +4,7 @@
     counts = kind_counts(data, offsets)  # int64[n, len(Kind)]: non-blank characters of each kind
 
 Two passes over the bytes of a text and a third that counts; no regular expressions, nothing that can
-backtrack, every look ahead bounded. About 120 MB/s a core.
+backtrack, every look ahead bounded. About 290 MB/s a core.
 """
 
 from __future__ import annotations

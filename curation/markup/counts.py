@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from curation.markup.bytes import Kinds, is_blank
+from curation.markup.bytes import Int, Kinds
 from curation.markup.kinds import Kind
 from curation.markup.lines import mark_lines
 from curation.markup.spans import AHEAD, mark_spans
-from curation.text.jit import kernel
+from curation.text.jit import inlined, kernel
 from curation.text.spans import Bytes, Int64s, Where, bounds
 
 __all__ = ["kind_counts", "kinds_of"]
 
 N_KINDS = len(Kind)
+TEXT = int(Kind.TEXT)
+
+
+@inlined
+def _is_character(byte: Int) -> bool:
+    """Whether a byte begins a character that is no ASCII blank."""
+    return bool((byte & 0xC0 != 0x80) & (byte != 32) & ((byte < 9) | (byte > 13)))
 
 
 def kind_counts(data: Bytes, where: Where) -> Int64s:
@@ -31,8 +38,7 @@ def kinds_of(text: str) -> Kinds:
 @kernel
 def _kinds_of(data: Bytes) -> Kinds:
     kinds = np.zeros(len(data), np.uint8)
-    mark_spans(data, kinds, np.zeros(AHEAD, np.int64))
-    mark_lines(data, kinds)
+    mark_lines(data, kinds, mark_spans(data, kinds, np.zeros(AHEAD, np.int64)))
     return kinds
 
 
@@ -48,9 +54,9 @@ def _kind_counts(data: Bytes, starts: Int64s, ends: Int64s) -> npt.NDArray[np.in
         text = data[starts[row] : ends[row]]
         n = len(text)
         kinds[:n] = 0
-        mark_spans(text, kinds, ahead)
-        mark_lines(text, kinds)
-        for i in range(n):
-            if not is_blank(text[i]) and text[i] & 0xC0 != 0x80:
-                counts[row, kinds[i]] += 1
+        visible = mark_lines(text, kinds, mark_spans(text, kinds, ahead))
+        for i in range(np.uint64(n)):
+            if kinds[i] != TEXT:
+                counts[row, kinds[i]] += _is_character(text[i])
+        counts[row, TEXT] = visible - counts[row].sum()
     return counts

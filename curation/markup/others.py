@@ -101,8 +101,8 @@ def template_end(data: Bytes, i: Int, end: Int) -> Int:
     """End of `{{ }}`, `{% %}`, `<? ?>` or `<% %>` at `i` within its line, or `i`."""
     opening, inner = data[i], data[i + 1] if i + 1 < end else 0
     if opening == 123:
-        if inner != 123 and inner != 37:
-            return i
+        if (inner != 123 and inner != 37) or (inner == 123 and i + 2 < end and data[i + 2] == 123):
+            return i  # of a row of braces the last two open
         last, closing = (125 if inner == 123 else 37), 125
     else:
         if inner != 63 and inner != 37:

@@ -22,8 +22,8 @@ IMPORT = np.uint64(packed("import"))
 EXPORT = np.uint64(packed("export"))
 
 PROGRAM_SHARE = 0.06
-"""Signs of programs in non-blank bytes. Measured on the labelled crawl text: prose of every language
-has under 0.02 at the 99th percentile of its lines, inline scripts over 0.08 at the 10th."""
+"""Signs of programs in non-blank bytes. In the labelled crawl text 98 of 100 lines of prose have less, and of
+script elements of leaked pages the median has 0.096; what has less but calls the page counts all the same."""
 
 
 def signs(characters: str) -> npt.NDArray[np.bool_]:
