@@ -100,12 +100,12 @@ def encoding(megabytes: float) -> None:
 def endless(tokenizer: Tokenizer) -> None:
     """Texts without blanks: doubling the length must about double the time."""
     made = {"letters": "a", "Han": "好学", "digits": "7", "underscores": "_", "blanks": " ", "line ends": "\n"}
-    print("\n| 1 MB without a border | seconds | times 0.5 MB |\n|---|---|---|")
+    print("\n| 2 MB without a border | seconds | times 1 MB |\n|---|---|---|")
     for name, unit in made.items():
         n_bytes = len(unit.encode())
         half, whole = (
             cpu_seconds(lambda text=unit * (n // n_bytes): tokenizer.encode_documents([text]), 2)  # type: ignore[misc]
-            for n in (500_000, 1_000_000)
+            for n in (1_000_000, 2_000_000)
         )
         print(f"| {name} | {whole:.2f} | {whole / half:.2f} |", flush=True)
 
