@@ -14,6 +14,7 @@ the file says which rows, and `notes["rows_lost"]` counts them where the number 
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -132,6 +133,8 @@ def _arrow_file(source: str, *, mapped: bool) -> Any:
     path = local_path(source)
     if path is None:
         return pa.PythonFile(io.BufferedReader(_StoreFile(source), READ_AHEAD), mode="r")
+    if not str(path).isascii() and os.fsencode(path) != str(path).encode("utf-8", "replace"):
+        return pa.PythonFile(path.open("rb"), mode="r")  # Arrow opens no name that is not UTF-8
     return pa.memory_map(str(path)) if mapped and path.stat().st_size else pa.OSFile(str(path))
 
 

@@ -7,9 +7,9 @@ Neither is safe against a hostile page (175 kB of nested lists: 11 s and 2.4 GB)
 
 Measured on 223 pages with gold text and 541 pages in all, one core; leaked = of 756 snippets that must not appear:
 
-    resiliparse main content as it comes   F1 .888   226 leaked   790 pages/s
-    fast                                   F1 .938   111 leaked   550 pages/s
-    quality                                F1 .952    69 leaked    74 pages/s
+    resiliparse main content as it comes   F1 .888   226 leaked   880 pages/s
+    fast                                   F1 .937   111 leaked   490 pages/s
+    quality                                F1 .952    69 leaked    75 pages/s
 """
 
 from __future__ import annotations

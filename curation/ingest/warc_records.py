@@ -148,11 +148,12 @@ def cut_records(blocks: Iterable[bytes | Damage], max_bytes: int, raw_bytes: int
 def _skip_blank(window: _Window) -> bool:
     """Drop line ends between records. False at the end of the segment."""
     while window.fill(1):
-        rest = len(window.buffer) - len(window.buffer.lstrip(b"\r\n"))
-        if not rest:
+        front = bytes(window.buffer[:64])
+        blank = len(front) - len(front.lstrip(b"\r\n"))
+        if not blank:
             window.fill(_HEAD_BYTES)
             return True
-        window.drop(rest)
+        window.drop(blank)
     return False
 
 

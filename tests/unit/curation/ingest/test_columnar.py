@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
 import random
 import resource
 from collections.abc import Callable
@@ -258,11 +259,11 @@ def test_a_dictionary_of_long_texts_is_not_multiplied(tmp_path: Path) -> None:
 
 
 def test_big_blocks_are_read_in_pieces(tmp_path: Path) -> None:
-    """One row group of 100 MB costs a piece of it."""
+    """One row group of 47 MB costs a piece of it."""
     noise = random.Random(0).randbytes(20_000).hex()
-    table = pa.table({"text": [noise[i % 1000 :] for i in range(2500)]})
+    table = pa.table({"text": [noise[i % 1000 :] for i in range(1200)]})
     path = tmp_path / "x.parquet"
-    pq.write_table(table, path, row_group_size=2500, write_batch_size=16)  # pages of 1 MB: a page is unpacked whole
+    pq.write_table(table, path, row_group_size=1200, write_batch_size=16)  # pages of 1 MB: a page is unpacked whole
     del table
     before = pa.total_allocated_bytes()
     size = path.stat().st_size
@@ -406,6 +407,14 @@ def test_urls_are_read_as_files_are(form: str, tmp_path: Path) -> None:
     with fsspec.open(url, "wb") as stream:
         stream.write(local.read_bytes())
     assert read(url, local.stat().st_size)[0] == read(local)[0]
+
+
+@each_form
+def test_file_names_that_are_no_utf8(form: str, tmp_path: Path) -> None:
+    """A name is bytes to the system: such files are read, and their damage is told apart from their name."""
+    path = write(pa.table({"text": TEXTS}), tmp_path, form, rows=2)
+    odd = path.rename(tmp_path / os.fsdecode(b"caf\xe9." + path.suffix[1:].encode()))
+    assert [document.text for document in read(odd)[0]] == TEXTS
 
 
 def test_a_fault_of_the_store_is_no_damage_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,6 @@ MANY_ATTRIBUTES = "<div " + " ".join(f"a{i}=x" for i in range(120_000)) + ">text
 HOSTILE = {
     "20,000 nested div and 50,000 spans (B027)": "<div>" * 20_000
     + "".join(f"<span>w{i} </span>" for i in range(50_000)),
-    "200,000 nested div": "<div>" * 200_000 + "x",
     "nested inline elements": "<a><b><i>" * 30_000 + "x",
     "many attributes": MANY_ATTRIBUTES,
 }
@@ -35,9 +34,9 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_pages_that_take_too_long_are_named_and_the_next_is_read(what: str) -> None:
     """The kernel ends the child inside C code; the error says why, and another child goes on."""
-    with Extractor("fast", 0.2) as extractor:
+    with Extractor("fast", 0.1) as extractor:
         start = time.monotonic()
-        with pytest.raises(ExtractionError, match=r"more than 0\.2 s of CPU time") as caught:
+        with pytest.raises(ExtractionError, match=r"more than 0\.1 s of CPU time") as caught:
             extractor.extract(HOSTILE[what])
         assert time.monotonic() - start < 20
         assert caught.value.reason == "extract_timeout"
@@ -55,6 +54,30 @@ def test_a_crash_of_the_child_is_named_and_the_next_page_is_read() -> None:
             extractor.extract(PAGE)
         assert caught.value.reason == "extract_failed"
         assert extractor.extract(PAGE) == GOOD
+
+
+def test_a_child_that_is_killed_from_outside_costs_no_page() -> None:
+    """The system kills for want of memory: the page is tried once more, since it may be innocent."""
+    with Extractor("fast", 10) as extractor:
+        extractor.extract(PAGE)
+        assert extractor._child is not None
+        os.kill(extractor._child.pid, signal.SIGKILL)
+        assert extractor.extract(PAGE) == GOOD
+        assert extractor.restarts == 1
+
+
+def test_time_limits_hold_where_the_parent_ignores_or_blocks_the_timers() -> None:
+    """Ignored and blocked signals are handed down to children: ours takes them back."""
+    timers = (signal.SIGPROF, signal.SIGALRM)
+    before = [signal.signal(timer, signal.SIG_IGN) for timer in timers]
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, timers)
+    try:
+        with Extractor("fast", 0.1) as extractor, pytest.raises(ExtractionError, match="CPU time"):
+            extractor.extract(MANY_ATTRIBUTES)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for timer, handler in zip(timers, before, strict=True):
+            signal.signal(timer, handler)
 
 
 def test_an_exception_of_the_extractor_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
