@@ -206,7 +206,7 @@ class Pipeline:
             return {"item": shard.name, "reused": True}
         with peak_memory() as used:
             counts = encode_shard(shard.path, alive_mask(self._last_folder(), shard), out, self.config.top.pack)
-        write_json(marker_path, {**counts, "sha256": file_sha256(out), **used})
+        write_json(marker_path, {**counts, **used})
         return {"item": shard.name, "documents": counts["documents"], "tokens": counts["tokens"], "reused": False}
 
     def _assemble(self) -> dict[str, Any]:
@@ -214,16 +214,18 @@ class Pipeline:
 
         assert self.config.top.pack is not None
         parts = [self._part_path(shard) for shard in self.shards]
+        markers = [read_json(part.with_suffix(".json")) for part in parts]
         with peak_memory() as used:
             packed = assemble(
                 parts,
+                checksums=[marker["sha256"] for marker in markers],
                 pack_folder=self.run.pack,
                 config=self.config.top.pack,
                 run_id=self.run.run_id,
                 config_digest=self.config.digest(),
             )
         tokens = self.run.pack / "tokens.arrow"
-        total = _used([used, *(read_json(part.with_suffix(".json")) for part in parts)])
+        total = _used([used, *markers])
         marker = {"digest": self.pack_digest(), "bytes": tokens.stat().st_size, "packed": packed, **total}
         write_json(self.run.pack / "_done.json", marker)
         return {"item": 0, **packed}
