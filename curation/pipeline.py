@@ -215,6 +215,8 @@ class Pipeline:
         assert self.config.top.pack is not None
         parts = [self._part_path(shard) for shard in self.shards]
         markers = [read_json(part.with_suffix(".json")) for part in parts]
+        # A killed writer must not leave the old marker beside a new file.
+        (self.run.pack / "_done.json").unlink(missing_ok=True)
         with peak_memory() as used:
             packed = assemble(
                 parts,
