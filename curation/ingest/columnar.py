@@ -13,8 +13,6 @@ the file says which rows, and `notes["rows_lost"]` counts them where the number 
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -24,17 +22,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curation.errors import RunError
+from curation.ingest.arrow_files import READ_AHEAD, open_for_arrow
 from curation.ingest.cells import BadCell, as_bytes, dump_json, holds_text, id_cells, json_cells, text_cells
 from curation.ingest.config import IngestConfig
 from curation.ingest.record import Damage, Document, Slice, SliceReport
-from curation.ingest.streams import Stored, local_path, open_source
+from curation.ingest.streams import Stored
 
 __all__ = ["read_columnar"]
 
 PIECE_ROWS = 512
 PIECE_BYTES = 16 << 20
 """Arrow bytes of a piece; as Python objects at most about four times as much (one astral character in a text)."""
-READ_AHEAD = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,59 +82,7 @@ def _file_damage(lost: _Lost, report: SliceReport) -> Damage:
     return Damage(lost.reason, None, None, b"", lost.detail, whole_file=True)
 
 
-# -- opening and judging --------------------------------------------------------------------------
-
-
-class _StoreFile(io.RawIOBase):
-    """A remote input for Arrow: a fault of the store stays apart from a fault of the bytes."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self._source = source
-        self._stream = open_source(source)
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            block = self._stream.read(len(buffer))
-        except Exception as error:  # stores raise what they like
-            raise RunError(
-                f"{self._source} could not be read: {type(error).__name__}: {error}. "
-                "If the store is well again, run the same command again: it goes on where it stopped."
-            ) from error
-        buffer[: len(block)] = block
-        return len(block)
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
-
-
-def _arrow_file(source: str, *, mapped: bool) -> Any:
-    """What Arrow reads: a local file, or ranges of a remote one. Closed by the caller.
-
-    Args:
-        mapped: map the local file into memory, so that a batch of any size costs only the pages that are touched.
-    """
-    path = local_path(source)
-    if path is None:
-        return pa.PythonFile(io.BufferedReader(_StoreFile(source), READ_AHEAD), mode="r")
-    if not str(path).isascii() and os.fsencode(path) != str(path).encode("utf-8", "replace"):
-        return pa.PythonFile(path.open("rb"), mode="r")  # Arrow opens no name that is not UTF-8
-    return pa.memory_map(str(path)) if mapped and path.stat().st_size else pa.OSFile(str(path))
-
+# -- judging ------------------------------------------------------------------------------------
 
 _DAMAGE_ERRORS = (pa.ArrowException, OSError, ValueError)
 """What Arrow raises for damaged bytes: an OSError without an errno for pages that do not decompress."""
@@ -191,7 +137,7 @@ def _unusable_column(schema: pa.Schema, config: IngestConfig, rows: int | None) 
 
 
 def _parquet_blocks(source: str, config: IngestConfig) -> Generator[_Piece | _Lost, None, None]:
-    with _arrow_file(source, mapped=False) as stored:
+    with open_for_arrow(source, mapped=False) as stored:
         try:
             file = pq.ParquetFile(stored, pre_buffer=False, buffer_size=READ_AHEAD, page_checksum_verification=True)
             schema, n_groups = _readable_schema(file.schema_arrow), file.metadata.num_row_groups
@@ -275,7 +221,7 @@ class _RowGroup:
 
 
 def _arrow_blocks(source: str, config: IngestConfig) -> Generator[_Piece | _Lost, None, None]:
-    with _arrow_file(source, mapped=True) as stored:
+    with open_for_arrow(source, mapped=True) as stored:
         is_file = stored.read(6) == b"ARROW1"
         stored.seek(0)
         try:
@@ -392,10 +338,11 @@ def _bad_row(cell: BadCell | None, row: int, id_: str | None) -> Damage:
 
 
 def _metas(batch: pa.RecordBatch, taken: set[int | None], report: SliceReport) -> Iterator[str | None]:
-    """The other columns of each row as one JSON object; None where all of them are null."""
+    """The other columns of each row as one JSON object; None where all are null. A second x in column 7 is `x#7`."""
     columns: dict[str, list[Any]] = {}
     for i, name in enumerate(batch.schema.names):
         if i not in taken:
+            name = f"{name}#{i}" if name in columns else name
             columns[name], given_up = json_cells(batch.column(i))
             if given_up:
                 report.notes["meta_values_unreadable"] = report.notes.get("meta_values_unreadable", 0) + given_up

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.errors import InputError, RunError
-from curation.ingest import columnar
+from curation.ingest import arrow_files
 from curation.ingest.cells import id_cells, json_cells
 from curation.ingest.columnar import read_columnar
 from curation.ingest.config import IngestConfig
@@ -183,7 +183,17 @@ def test_columns_are_chosen_by_the_config(tmp_path: Path) -> None:
     assert orjson.loads(document.meta or "") == {"text": "not this", "id": "no"}
 
 
-UTC = dt.timezone.utc
+@each_form
+def test_columns_of_one_name_are_all_kept(form: str, tmp_path: Path) -> None:
+    """Two columns of one name both reach meta; two text columns are a fault of the file."""
+    table = pa.Table.from_arrays([pa.array([text]) for text in "abc"], ["text", "x", "x"])
+    [document], _, _ = read(write(table, tmp_path, form))
+    assert orjson.loads(document.meta or "") == {"x": "b", "x#2": "c"}
+    doubled = table.rename_columns(["text", "text", "x"])
+    documents, [damage], _ = read(write(doubled, tmp_path, form))
+    assert (documents, damage.reason, damage.whole_file) == ([], "duplicate_key", True)
+
+
 VALUES = [
     # Arrow array of one value, as JSON, as id
     (pa.array(["é"]), "é", "é"),
@@ -436,8 +446,8 @@ def test_a_fault_of_the_store_is_no_damage_of_the_file(tmp_path: Path, monkeypat
         def read(self, n_bytes: int) -> bytes:
             raise ValueError("connection reset")
 
-    opened = columnar.open_source
-    monkeypatch.setattr(columnar, "open_source", lambda source: Failing(opened(source)))
+    opened = arrow_files.open_source
+    monkeypatch.setattr(arrow_files, "open_source", lambda source: Failing(opened(source)))
     with pytest.raises(RunError, match="connection reset"):
         read(url, local.stat().st_size)
 
