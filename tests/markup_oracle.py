@@ -280,12 +280,12 @@ def claim(kinds: bytearray, start: int, end: int, kind: Kind) -> None:
 
 def second_pass(data: bytes, kinds: bytearray) -> None:
     """Runs of program lines that call the page, listings, and machine-made lines."""
-    run_start = n_lines = n_calls = start = 0
+    run_start = n_lines = n_statements = n_calls = start = 0
 
     def settle(end: int) -> None:
         if n_calls > 0 and n_calls >= 0.1 * n_lines:
             claim(kinds, run_start, end, Kind.SCRIPT)
-        elif n_calls == 0 and n_lines >= 3:
+        elif n_calls == 0 and n_lines >= 3 and 2 * n_statements >= n_lines:
             claim(kinds, run_start, end, Kind.CODE)
 
     for line in data.split(b"\n") if data else []:
@@ -293,10 +293,11 @@ def second_pass(data: bytes, kinds: bytearray) -> None:
             break  # behind the last line end there is no line
         stop = start + len(line)
         breaks = program = script = False
+        is_row = line.lstrip(bytes(BLANKS))[:1] == b"|"
         if len(line) > 300:
             for left in range(start, stop, 256):
                 right = min(left + 256, stop)
-                if is_machine_made(data[left:right], kinds[left:right]):
+                if not is_row and is_machine_made(data[left:right], kinds[left:right]):
                     claim(kinds, left, right, Kind.SCRIPT)
                     script = True
             breaks = not script
@@ -305,7 +306,7 @@ def second_pass(data: bytes, kinds: bytearray) -> None:
             plain = [b for b, k in visible if k == Kind.TEXT]
             n = len(plain)
             text = bytes(b for b, _ in visible)
-            program = n > 0 and (
+            program = (not is_row and n > 0) and (
                 (sum(b < 128 for b in plain) >= 0.8 * n and sum(b in STRONG for b in plain) >= 0.06 * n)
                 or (text[:1] == b'"' and b'":' in text)
             )
@@ -314,10 +315,11 @@ def second_pass(data: bytes, kinds: bytearray) -> None:
         n_calls += 2 * script
         if program and not breaks:
             n_lines += 1
+            n_statements += any(b in b"{};=" for b in plain)
             n_calls += calls(line)
         if breaks:
             settle(start)
-            run_start, n_lines, n_calls = stop, 0, 0
+            run_start, n_lines, n_statements, n_calls = stop, 0, 0, 0
         start = stop + 1
     settle(len(data))
 

@@ -27,7 +27,8 @@ LONG_LINE = 300
 WINDOW = 256
 MIN_WINDOW = 64
 MIN_LISTING = 3
-"""Program lines in a row that make a listing."""
+"""Program lines in a row that make a listing, if half of them hold one of `{};=`: archive lists such as
+`November (113)` read as programs by their signs alone."""
 MIN_DENSE, MIN_DENSE_OR_DIGITS, MAX_BLANKS = 0.15, 0.25, 0.1
 """Shares of minified code: signs, signs and digits, blanks. In the labelled crawl text no window of 13,301 in
 long lines of good documents meets all three (signs reach 0.135 in one of a thousand)."""
@@ -170,23 +171,35 @@ def _has_script(data: Bytes, kinds: Kinds, start: Int, end: Int) -> bool:
 
 
 @inlined
-def _settle(kinds: Kinds, start: Int, end: Int, n_lines: Int, calls: Int) -> None:
+def _is_statement(data: Bytes, kinds: Kinds, start: Int, end: Int) -> bool:
+    """Whether a line holds one of `{};=`."""
+    k = start
+    while k < end and not (kinds[k] == TEXT and (data[k] == 59 or data[k] == 61 or data[k] == 123 or data[k] == 125)):
+        k += 1
+    return bool(k < end)
+
+
+@inlined
+def _settle(kinds: Kinds, start: Int, end: Int, n_lines: Int, n_statements: Int, calls: Int) -> None:
     """Close a run of program lines: a page's script if it calls the page often enough, a listing if never."""
     if calls > 0 and calls >= CALLS_PER_LINE * n_lines:
         _claim(kinds, start, end, SCRIPT)
-    elif calls == 0 and n_lines >= MIN_LISTING:
+    elif calls == 0 and n_lines >= MIN_LISTING and 2 * n_statements >= n_lines:
         _claim(kinds, start, end, CODE)
 
 
 @inlined
-def _mark_long_line(data: Bytes, kinds: Kinds, start: Int, stop: Int, plain: bool) -> tuple[Int, Int]:
-    """Mark the machine-made windows of a long line; returns how many there are, and the line's characters."""
+def _mark_long_line(data: Bytes, kinds: Kinds, start: Int, stop: Int, plain: bool, is_row: bool) -> tuple[Int, Int]:
+    """Mark the machine-made windows of a long line; returns how many there are, and the line's characters.
+
+    The row of a table is never machine-made.
+    """
     n_marked = n_chars = 0
     for left in range(start, stop, WINDOW):
         right = min(left + WINDOW, stop)
         total, _ = _tally(data, kinds, left, right, plain)
         n_chars += _field(total, CHARACTERS)
-        if _is_machine_made(data, kinds, left, right, total):
+        if not is_row and _is_machine_made(data, kinds, left, right, total):
             _claim(kinds, left, right, SCRIPT)
             n_marked += 1
     return n_marked, n_chars
@@ -201,30 +214,33 @@ def mark_lines(data: Bytes, kinds: Kinds, found: Int) -> Int:
     end = len(data)
     plain = found == 0
     scripted = found & 1 << SCRIPT != 0
-    start = run_start = n_lines = calls = n_chars = np.int64(0)  # see mark_spans
+    start = run_start = n_lines = n_statements = calls = n_chars = np.int64(0)  # see mark_spans
     while start < end:
         total, stop = _tally(data, kinds, start, min(end, start + LONG_LINE + 1), plain)
         program = script = False
+        first = skip_blanks(data, start, stop)
+        is_row = first < stop and data[first] == 124  # | a Markdown table |
         if stop - start > LONG_LINE:
             while stop < end and data[stop] != NEWLINE:
                 stop += 1
-            n_marked, chars = _mark_long_line(data, kinds, start, stop, plain)
+            n_marked, chars = _mark_long_line(data, kinds, start, stop, plain, is_row)
             script = n_marked > 0
             breaks = not script
         else:
             chars = _field(total, CHARACTERS)
-            program = _is_program(data, start, stop, total)
+            program = not is_row and _is_program(data, start, stop, total)
             script = scripted and _has_script(data, kinds, start, stop)
             breaks = _field(total, VISIBLE) > 0 and not program
         n_chars += chars
         calls += 2 * script
         if program:
             n_lines += 1
+            n_statements += _is_statement(data, kinds, start, stop)
             calls += page_calls(data, start, stop)
         if breaks:
-            _settle(kinds, run_start, start, n_lines, calls)
+            _settle(kinds, run_start, start, n_lines, n_statements, calls)
             run_start = stop
-            n_lines = calls = np.int64(0)
+            n_lines = n_statements = calls = np.int64(0)
         start = stop + 1
-    _settle(kinds, run_start, end, n_lines, calls)
+    _settle(kinds, run_start, end, n_lines, n_statements, calls)
     return n_chars

@@ -76,8 +76,8 @@ PAGE_SCRIPT = _table(
 """What inline scripts of pages call and programs in general do not: the browser's objects, trackers, JSON-LD."""
 
 SHORTCODES = _table(
-    "caption gallery embed audio video playlist wp_caption contact-form contact-form-7 vc_row vc_column vc_column_text vc_custom_heading "
-    "et_pb_section et_pb_row et_pb_column et_pb_text et_pb_code et_pb_blurb fusion_builder su_note su_button "
+    "caption gallery embed audio video playlist wp_caption contact-form contact-form-7 vc_row vc_column vc_column_text "
+    "vc_custom_heading et_pb_section et_pb_row et_pb_column et_pb_text et_pb_code et_pb_blurb fusion_builder su_note su_button "
     "su_row su_column fusion_text wpforms ninja_form gravityform url img quote size color list spoiler youtube attach"
 )
 """Shortcodes of WordPress and its page builders, and BBCode: `[caption ...]`, `[/url]`."""

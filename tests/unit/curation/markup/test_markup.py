@@ -136,6 +136,8 @@ def test_three_lines_of_a_program_are_a_listing() -> None:
     assert set(drawn(listing.rstrip())) == {"C"}
     assert set(drawn((listing + "document.write(f);\n").rstrip())) == {"S"}
     assert "S" not in drawn("return f(1);\n" * 30 + "document.write(f);\n")
+    assert set(drawn("| a = 1; | {b} |\n| c = 2; | d() |\n| e | f(); |")) == {"."}
+    assert set(drawn("November (113)\nOctober (217)\nMay (192)")) == {"."}
 
 
 def test_prose_ends_a_listing() -> None:
@@ -167,6 +169,7 @@ def test_machine_made_lines(line: str) -> None:
         "12.5 13.25 14.0 99.75 " * 30,
         'He said: "No, it\'s (quite) late!" ' * 20,
         "https://example.org/" + "path/" * 80,
+        "| " + "_ga_3J7PP9VX3Q, ^_gat_UA-106855065_21$, " * 12 + "|",
         "Anna Bruni <anna@example.org> (2004-2008), " * 12,
     ],
 )
