@@ -113,7 +113,9 @@ def run_id_for(dag_id: str, dag_run_id: str, name: str, run_after: datetime) -> 
     return f"{safe[:40]}-{stamp}-{digest8([dag_id, dag_run_id])[:4]}"
 
 
-def begin(params: Mapping[str, Any], *, dag_id: str, dag_run_id: str, run_after: datetime) -> dict[str, Any]:
+def begin(
+    params: Mapping[str, Any], *, dag_id: str, dag_run_id: str, run_after: datetime, attempt: int = 1
+) -> dict[str, Any]:
     """Check the config, plan the inputs and make the run's folder, or open it if an earlier try made it.
 
     Returns:
@@ -122,6 +124,7 @@ def begin(params: Mapping[str, Any], *, dag_id: str, dag_run_id: str, run_after:
     Raises:
         ConfigError, InputError: see `start_run`. Trying again would not help.
     """
+    start = time.time()
     root = root_of(params)
     for what, given in [*[("input", one) for one in params["input"]], ("config", str(params["config"]))]:
         if "://" not in given and not Path(given).is_absolute() and (what == "input" or Path(given).name != given):
@@ -139,6 +142,7 @@ def begin(params: Mapping[str, Any], *, dag_id: str, dag_run_id: str, run_after:
         engine={"engine": "airflow", "dag_id": dag_id, "dag_run_id": dag_run_id},
     )
     log.info("run %s", pipeline.run.folder)
+    _note(pipeline.run.folder, TaskName("start", -1, attempt), start, None)
     return {
         "run": str(pipeline.run.folder.relative_to(root)),
         "files": len(pipeline.plan.inputs),
@@ -356,22 +360,25 @@ class TaskName:
 @contextlib.contextmanager
 def recorded(folder: Path, name: TaskName) -> Iterator[None]:
     """Leaves `logs/tasks/NAME.TRY.json` in the run: when, where, how long, and the error if there was one."""
-    error: str | None = None
     start = time.time()
     try:
         yield
     except BaseException as broken:
-        error = str(broken) if isinstance(broken, CorpusmillError) else f"{type(broken).__name__}: {broken}"
+        known = isinstance(broken, CorpusmillError)
+        _note(folder, name, start, str(broken) if known else f"{type(broken).__name__}: {broken}")
         raise
-    finally:
-        entry = {
-            "task": str(name),
-            "try": name.attempt,
-            "doing": name.doing,
-            "start": round(start, 3),
-            "seconds": round(time.time() - start, 3),
-            "host": platform.node(),
-            "pid": os.getpid(),
-            "error": error,
-        }
-        write_json(folder / "logs" / "tasks" / f"{name}.{name.attempt}.json", entry)
+    _note(folder, name, start, None)
+
+
+def _note(folder: Path, name: TaskName, start: float, error: str | None) -> None:
+    entry = {
+        "task": str(name),
+        "try": name.attempt,
+        "doing": name.doing,
+        "start": round(start, 3),
+        "seconds": round(time.time() - start, 3),
+        "host": platform.node(),
+        "pid": os.getpid(),
+        "error": error,
+    }
+    write_json(folder / "logs" / "tasks" / f"{name}.{name.attempt}.json", entry)

@@ -142,8 +142,10 @@ def _skip(context: Any, unneeded: Callable[[str], bool]) -> None:
 def start() -> dict[str, Any]:
     """Checks the config, looks at the inputs and makes the run's folder. A wrong config or a missing input fails here, at once."""
     context = get_current_context()
-    run = context["dag_run"]
-    return tasks.begin(context["params"], dag_id=run.dag_id, dag_run_id=run.run_id, run_after=run.run_after)
+    run, attempt = context["dag_run"], context["ti"].try_number
+    return tasks.begin(
+        context["params"], dag_id=run.dag_id, dag_run_id=run.run_id, run_after=run.run_after, attempt=attempt
+    )
 
 
 @task
@@ -227,26 +229,35 @@ def gate() -> dict[str, Any]:
     return tasks.gate(None if "start" in failed else _folder(context), failed)
 
 
+def _chunks(task_id: str, stage: str, planned: Any) -> Any:
+    """A mapped task that does the chunks which `planned` returned."""
+    # Mapped tasks do not take their text from the function by themselves.
+    mapped = work.override(task_id=task_id, doc_md=work.function.__doc__)
+    return mapped.partial(stage=stage, passes=planned["passes"]).expand(chunk=planned)
+
+
+def _group(stage: str) -> TaskGroup:
+    return TaskGroup(stage, tooltip=ABOUT[stage], doc_md=ABOUT[stage].capitalize() + ".")
+
+
 def ingest_group() -> TaskGroup:
     """Inputs become shards."""
-    with TaskGroup("ingest", tooltip=ABOUT["ingest"]) as group:
+    with _group("ingest") as group:
         planned = plan.override(task_id="plan")("ingest", 1, 1, False)
-        read = work.override(task_id="read").partial(stage="ingest", passes=planned["passes"]).expand(chunk=planned)
-        chain([planned, read], check.override(task_id="close")("ingest"))
+        chain([planned, _chunks("read", "ingest", planned)], check.override(task_id="close")("ingest"))
     return group
 
 
 def stage_group(stage: str, n_slots: int) -> TaskGroup:
     """The steps of one stage: in one task if it is small, else each pass in a slot."""
-    with TaskGroup(stage, tooltip=ABOUT[stage]) as group:
+    with _group(stage) as group:
         first = plan.override(task_id="plan", trigger_rule="none_failed")(stage, 1, n_slots, True)
-        passes = [work.override(task_id="pass_1").partial(stage=stage, passes=first["passes"]).expand(chunk=first)]
+        small = whole(stage)
+        passes = [_chunks("pass_1", stage, first)]
         for slot in range(2, n_slots + 1):
             planned = plan.override(task_id=f"plan_{slot}")(stage, slot, n_slots, True)
             chain(passes[-1], planned)
-            mapped = work.override(task_id=f"pass_{slot}").partial(stage=stage, passes=planned["passes"])
-            passes.append(mapped.expand(chunk=planned))
-        small = whole(stage)
+            passes.append(_chunks(f"pass_{slot}", stage, planned))
         chain(first, small)
         chain([first, small, *passes], check.override(task_id="check")(stage))
     return group
@@ -254,11 +265,10 @@ def stage_group(stage: str, n_slots: int) -> TaskGroup:
 
 def pack_group() -> TaskGroup:
     """Kept documents become token ids in one file."""
-    with TaskGroup("pack", tooltip=ABOUT["pack"]) as group:
+    with _group("pack") as group:
         planned = plan.override(task_id="plan", trigger_rule="none_failed")("pack", 1, 2, False)
-        encode = work.override(task_id="encode").partial(stage="pack", passes=planned["passes"]).expand(chunk=planned)
-        assembled = assemble()
-        chain([planned, encode], assembled, check.override(task_id="check", outlets=[TOKENS])("pack"))
+        encode = _chunks("encode", "pack", planned)
+        chain([planned, encode], assemble(), check.override(task_id="check", outlets=[TOKENS])("pack"))
     return group
 
 
