@@ -48,7 +48,8 @@ def shard_table(texts: Sequence[str], first_row: int = 0, source: str = SOURCE) 
 
 def write_shards(run: Run, shards: Sequence[Sequence[str]], batch_rows: int = 1000) -> None:
     """Write shard files of `batch_rows` rows a batch, and the marker of ingest."""
-    described, first_row = [], 0
+    described: list[dict[str, Any]] = []
+    first_row = 0
     for number, texts in enumerate(shards):
         path = run.shard_path(f"{number:05d}")
         path.parent.mkdir(parents=True, exist_ok=True)

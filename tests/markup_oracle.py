@@ -297,7 +297,7 @@ def second_pass(data: bytes, kinds: bytearray) -> None:
         if len(line) > 300:
             for left in range(start, stop, 256):
                 right = min(left + 256, stop)
-                if not is_row and is_machine_made(data[left:right], kinds[left:right]):
+                if not is_row and is_machine_made(data[left:right], bytes(kinds[left:right])):
                     claim(kinds, left, right, Kind.SCRIPT)
                     script = True
             breaks = not script

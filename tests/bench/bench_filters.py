@@ -46,7 +46,8 @@ def corpus() -> list[dict[str, str]]:
 
 
 def batches(texts: Sequence[str]) -> list[pa.RecordBatch]:
-    return shard_table(texts).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+    cut: list[pa.RecordBatch] = shard_table(texts).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
+    return cut
 
 
 def seconds(made: Filter, work: Sequence[pa.RecordBatch], repeats: int) -> float:
