@@ -17,7 +17,7 @@ Thresholds: measured on the labelled crawl text of the test data (10,089 documen
 (of the other nine, four are menus without any markup left, another filter's work), and 9 of 5,694 good
 documents: nine translations of one home page, half of which is markup. Of 154 documents of bare code 22 are
 dropped, most of them lists of HTML, style or template fragments without a fence.
-On documents not looked at while choosing: 46 of 31,500 (near-duplicate data: 45 are pages of two web
+On documents that thresholds were not chosen on: 46 of 31,500 (near-duplicate data: 45 are pages of two web
 frameworks' sites written in HTML), and 1 of 208 main texts of news and blog pages (quality data).
 """
 
