@@ -15,6 +15,7 @@ from curation.errors import InputError, LawError, RunError
 from curation.ingest.config import IngestConfig
 from curation.ingest.part import marker_path, part_digest
 from curation.ingest.plan import Plan
+from curation.ingest.record import USUAL
 from curation.run import read_json, write_json
 
 __all__ = ["close_ingest"]
@@ -126,10 +127,11 @@ def _check_law(done: Mapping[str, Any]) -> None:
 def _check_share(
     done: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]], quarantine: Path, config: IngestConfig
 ) -> None:
-    bad = sum(done["quarantined"].values())
+    weighed = _weighed(done["quarantined"])
+    bad = sum(weighed.values())
     if bad <= config.max_quarantine_share * done["lines"]:
         return
-    worst = sorted((one for one in inputs if one["lines_bad"]), key=lambda one: (-one["lines_bad"], one["source"]))
+    worst = sorted((one for one in inputs if _weighed(one["bad"])), key=_worst_first)
     lines = [_describe(one) for one in worst[:_WORST]]
     if len(worst) > _WORST:
         lines.append(f"  and {len(worst) - _WORST:,} more files, see {quarantine.parent / 'inputs.json'}")
@@ -142,11 +144,21 @@ def _check_share(
     )
 
 
+def _weighed(bad: Mapping[str, int]) -> dict[str, int]:
+    """The counts that speak of damage: without what every sound crawl holds."""
+    return {reason: n for reason, n in bad.items() if reason not in USUAL}
+
+
+def _worst_first(one: Mapping[str, Any]) -> tuple[int, str]:
+    return -sum(_weighed(one["bad"]).values()), one["source"]
+
+
 def _describe(one: Mapping[str, Any]) -> str:
-    reason = max(one["bad"], key=lambda name: (one["bad"][name], name))
-    example = one["example"]
+    bad = _weighed(one["bad"])
+    reason = max(bad, key=lambda name: (bad[name], name))
+    example = one["example"] if one["example"] and one["example"]["reason"] in bad else None
     place = (
         f", for example {one['source']}:{example['line']}: {example['reason']}: {example['detail']}" if example else ""
     )
     total = one["lines_good"] + one["lines_bad"]
-    return f"  {one['source']}: {one['lines_bad']:,} of {total:,}, mostly {reason}{place}"
+    return f"  {one['source']}: {sum(bad.values()):,} of {total:,}, mostly {reason}{place}"

@@ -25,7 +25,8 @@ class IngestConfig(BaseModel):
     max_record_mb: float = Field(default=32, gt=0, le=1024)
     """A longer record goes to the quarantine with its first bytes; bounds memory whatever the line."""
     max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
-    """Above this share of quarantined records the run fails and names the worst files."""
+    """Above this share of quarantined records the run fails and names the worst files. What every sound crawl holds
+    (HTTP errors and redirects, images, pages without a main text) is quarantined and counted, but not weighed here."""
     lone_surrogates: Literal["quarantine", "replace"] = "quarantine"
     """`replace` puts U+FFFD in their place and counts them."""
     quarantine_raw_kb: int = Field(default=1024, ge=1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["DAMAGE", "Damage", "Document", "Slice", "SliceReport"]
+__all__ = ["DAMAGE", "USUAL", "Damage", "Document", "Slice", "SliceReport"]
 
 
 @dataclass(slots=True)
@@ -78,6 +78,10 @@ DAMAGE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Reasons of quarantine: a closed list, each with one sentence."""
+
+USUAL = frozenset({"http_error", "not_html", "no_main_text"})
+"""What every sound crawl holds: redirects, error pages, images, pages without a text. Kept in the quarantine and counted
+in the law like the rest, but no sign of damage, so `max_quarantine_share` does not weigh it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ that looks like a record's head is searched from this record's head on: a length
 not those it swallows. Sound records are never searched, so that a page which quotes a WARC head stays whole.
 A record that claims more than the limit is skipped up to its end or to the first head inside it, without being held.
 
-Costs 20 us and two copies of its bytes a record. Own framing, since fastwarc 2.0.1 and warcio 1.8.1 end at the first
-record whose length is wrong and lose the rest of the file (tried on warcio_example-trunc.warc and on a record 20 bytes
-too long). Format: ISO 28500, versions 1.0 and 1.1.
+Costs 20 us and two copies of its bytes a record. Own framing, since the libraries lose what comes after damage: fastwarc
+2.0.1 ends at warcio_example-trunc.warc's short record, warcio 1.8.1 at the second record of a gzip that is not per record
+(both seen). Format: ISO 28500, versions 1.0 and 1.1.
 """
 
 from __future__ import annotations

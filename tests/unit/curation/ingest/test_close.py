@@ -139,3 +139,21 @@ def test_markers_that_do_not_add_up_break_the_law(tmp_path: Path) -> None:
     path.write_text(json.dumps(marker))
     with pytest.raises(LawError, match=r"100 records were read, but the shards hold 99 documents"):
         closed(tmp_path, plan, IngestConfig())
+
+
+def response(status: bytes, body: bytes) -> bytes:
+    http = b"HTTP/1.1 " + status + b"\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n" + body
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: https://example.org/\r\nWARC-Date: 2026-01-01T00:00:00Z\r\n"
+    length = b"Content-Type: application/http; msgtype=response\r\nContent-Length: %d\r\n\r\n" % len(http)
+    return head + b"WARC-Record-ID: <urn:uuid:1>\r\n" + length + http + b"\r\n\r\n"
+
+
+def test_redirects_and_error_pages_are_counted_but_are_no_damage(tmp_path: Path) -> None:
+    """A sound crawl is full of them: they are quarantined and in the law, and do not stop the run."""
+    crawl = (
+        response(b"200 OK", b"A page with a text.")
+        + response(b"404 Not Found", b"gone") * 5
+        + response(b"301 Moved", b"") * 4
+    )
+    _, done = ingest(tmp_path, {"a.warc": crawl}, max_quarantine_share=0)
+    assert (done["lines"], done["documents"], done["quarantined"]) == (10, 1, {"http_error": 9})
