@@ -1,0 +1,155 @@
+"""The tab in Airflow: who may see a report, which file it is, and what the browser may do with it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import airflow_env
+
+pytestmark = [pytest.mark.airflow, *[pytest.mark.filterwarnings(rule) for rule in airflow_env.QUIET]]
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def make_run(root: Path, name: str, dag_run_id: str, *, report: str | None = HOSTILE, dag_id: str = "curate") -> Path:
+    folder = root / "runs" / name
+    (folder / "report").mkdir(parents=True)
+    engine = {"engine": "airflow", "dag_id": dag_id, "dag_run_id": dag_run_id}
+    (folder / "run.json").write_text(json.dumps({"run_id": name, "engine": engine}), encoding="utf-8")
+    if report is not None:
+        (folder / "report" / "report.html").write_text(report, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three runs: one with a chosen id, one with Airflow's, one without a report; and things that are no runs."""
+    airflow_env.home()
+    make_run(tmp_path, "chosen", "chosen")
+    make_run(tmp_path, "zhweb-20260520-142322-8c4a", "manual__2026-05-20T14:23:22+00:00", report="<p>zhweb")
+    make_run(tmp_path, "unfinished", "unfinished", report=None)
+    (tmp_path / "runs" / "broken").mkdir()
+    (tmp_path / "runs" / "broken" / "run.json").write_text("{", encoding="utf-8")
+    (tmp_path / "runs" / "stray.txt").write_text("x", encoding="utf-8")
+    outside = make_run(tmp_path / "elsewhere", "secret", "secret")
+    (tmp_path / "runs" / "linked").symlink_to(outside)
+    half = make_run(tmp_path, "half", "half", report=None)
+    (half / "report" / "report.html").symlink_to(outside / "report" / "report.html")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "dag_run_id", "found", "why"),
+    [
+        ("curate", "chosen", "chosen", ""),
+        ("curate", "manual__2026-05-20T14:23:22+00:00", "zhweb-20260520-142322-8c4a", ""),
+        ("curate", "unfinished", None, "no report yet"),
+        ("curate", "nosuch", None, "Nothing under the root"),
+        ("other", "chosen", None, "Nothing under the root"),
+        ("curate", "secret", None, "Nothing under the root"),
+        ("curate", "half", None, "leads out of the root"),
+        ("curate", "../elsewhere/runs/secret", None, "Nothing under the root"),
+        ("curate", "..", None, "Nothing under the root"),
+        ("curate", "", None, "Nothing under the root"),
+    ],
+)
+def test_only_the_report_of_this_very_dag_run_is_found(
+    root: Path, dag_id: str, dag_run_id: str, found: str | None, why: str
+) -> None:
+    """By the ids in run.json, under the root only, whatever the address or a link says."""
+    from curation.report.airflow_plugin import find_report
+
+    report, text = find_report(root, dag_id, dag_run_id)
+    assert why in text
+    assert report == (None if found is None else (root / "runs" / found / "report" / "report.html").resolve())
+
+
+def test_a_root_without_runs_is_no_error(tmp_path: Path) -> None:
+    """The API server may come up before the first run."""
+    airflow_env.home()
+    from curation.report.airflow_plugin import find_report
+
+    assert find_report(tmp_path / "nosuch", "curate", "x")[0] is None
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    """The API server as Airflow builds it, with the plugin found through its entry point."""
+    airflow_env.database()
+    from airflow.api_fastapi.app import create_app
+    from fastapi.testclient import TestClient
+
+    return TestClient(create_app(apps="core"))
+
+
+@pytest.fixture(scope="module")
+def token(server: Any) -> str:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+
+    made: str = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="reader", role="viewer"))
+    return made
+
+
+def test_the_report_is_for_those_who_may_read_the_run(
+    server: Any, token: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """401 without a login, the page with one; scripts stay text, because the browser is told so."""
+    monkeypatch.setenv("CORPUSMILL_ROOT", str(root))
+    assert server.get("/corpusmill/runs/curate/chosen").status_code == 401
+    assert server.get("/corpusmill/runs/curate/chosen", headers={"Authorization": "Bearer x"}).status_code in (401, 403)
+    login = {"Authorization": f"Bearer {token}"}
+    answer = server.get("/corpusmill/runs/curate/chosen", headers=login)
+    assert (answer.status_code, answer.text) == (200, HOSTILE)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    airflows_id = server.get("/corpusmill/runs/curate/manual__2026-05-20T14:23:22+00:00", headers=login)
+    assert airflows_id.text == "<p>zhweb"
+
+
+def test_no_report_is_a_page_that_says_why(
+    server: Any, token: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """404 with the same rules for the browser, without paths of the server, and it looks again by itself."""
+    monkeypatch.setenv("CORPUSMILL_ROOT", str(root))
+    answer = server.get("/corpusmill/runs/curate/unfinished", headers={"Authorization": f"Bearer {token}"})
+    assert answer.status_code == 404
+    assert "no report yet" in answer.text
+    assert 'http-equiv="refresh"' in answer.text
+    assert str(root) not in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    for path in ("/corpusmill/docs", "/corpusmill/openapi.json", "/corpusmill/"):
+        assert server.get(path).status_code == 404
+
+
+def test_the_tab_stands_on_the_page_of_a_dag_run(server: Any, token: str) -> None:
+    """Airflow lists the plugin with its view, and could load it."""
+    answer = server.get("/api/v2/plugins", headers={"Authorization": f"Bearer {token}"})
+    listed = next(one for one in answer.json()["plugins"] if one["name"] == "corpusmill_report")
+    assert listed["external_views"][0]["destination"] == "dag_run"
+    assert listed["external_views"][0]["href"] == "/corpusmill/runs/{DAG_ID}/{RUN_ID}"
+
+
+def test_the_plugin_costs_a_task_nothing(tmp_path: Path) -> None:
+    """Every task process imports it: neither FastAPI nor Arrow come in with it."""
+    code = (
+        "import sys, airflow.sdk; before = set(sys.modules); import curation.report.airflow_plugin; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**airflow_env.settings(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for heavy in ("'fastapi'", "'pyarrow'", "'pydantic_settings'", "'curation.config'"):
+        assert heavy not in done.stdout
