@@ -64,7 +64,7 @@ def check_law(funnel: dict[str, Any]) -> None:
 def funnel_rows(funnel: dict[str, Any]) -> Iterator[tuple[str, int, int, str]]:
     """Rows for a table: what, documents after it, documents it took away, why."""
     quarantined = funnel["quarantined"]
-    damaged = funnel["ingest"].get("damaged_files", 0)
+    damaged = funnel.get("ingest", {}).get("damaged_files", 0)
     files = f"{funnel['inputs']['files']} files" + (f", {damaged} of them damaged" if damaged else "")
     yield "lines in", funnel["inputs"]["lines"], 0, files
     yield "readable", funnel["documents"], sum(quarantined.values()), _reasons(quarantined)
