@@ -43,6 +43,6 @@ class LawError(CorpusmillError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """` - did you mean 'x'?`, or nothing if no known word is close."""
+    """` (did you mean 'x'?)`, or nothing if no known word is close."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f" - did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -122,7 +122,8 @@ class Sketch:
             thresholds = [t for t in thresholds if t > 0]
         # A threshold far outside of the values would squeeze them into one bar: it is named, not drawn.
         span = max(high - low, abs(high) * 0.01, 1e-9)
-        near = [t for t in thresholds if log or low - 1.5 * span <= t <= high + 1.5 * span]
+        reach = (low / 1000, high * 1000) if log else (low - 1.5 * span, high + 1.5 * span)
+        near = [t for t in thresholds if reach[0] <= t <= reach[1]]
         return min([low, *near]), max([high, *near])
 
     def _linear_edges(self, thresholds: list[float]) -> Values:

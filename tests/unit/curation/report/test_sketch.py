@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -21,6 +21,7 @@ def sketch_of(values: object, keep: object = None) -> Sketch:
 
 
 @given(VALUES, st.lists(st.floats(-1e6, 1e6), max_size=3))
+@example(np.array([8.5, 1.0]), [2.225073858507203e-309])
 def test_every_document_is_in_one_bar(values: np.ndarray, thresholds: list[float]) -> None:
     """Bars, and what is counted below and above them, add up to all documents."""
     keep = np.arange(len(values)) % 3 > 0
