@@ -102,17 +102,16 @@ def _no_report(why: str) -> str:
     )
 
 
+_REPORT_OF_RUN = "/corpusmill/runs/{DAG_ID}/{RUN_ID}"
+
+
 class CorpusmillPlugin(AirflowPlugin):  # type: ignore[misc]  # Airflow comes without types
     """Registers the app and its tab."""
 
     name = "corpusmill_report"
     external_views = [  # noqa: RUF012  # the base class declares it so
-        {
-            "name": "Corpusmill",
-            "href": "/corpusmill/runs/{DAG_ID}/{RUN_ID}",
-            "destination": "dag_run",
-            "url_route": "corpusmill",
-        }
+        {"name": "Corpusmill", "href": _REPORT_OF_RUN, "destination": place, "url_route": route}
+        for place, route in (("dag_run", "corpusmill"), ("task_instance", "corpusmill-of-task"))
     ]
 
     @property
