@@ -27,14 +27,14 @@ from curation.errors import ConfigError, InputError, LawError
 DOC = """
 Raw crawl in, one packed Arrow file of token ids out, with every dropped line accounted for.
 
-Each group is a stage of the pipeline; what runs in it is decided by the `steps` of the config. `plan` looks which passes
-the stage has, `pass_1`, `pass_2` ... do them in chunks (small stages in one task), `check` counts the documents anew and
-fails if one was lost. Groups and slots that the config does not need are skipped. `report` is written for failed runs too,
-and `gate` decides the colour of the run.
+Each group is a stage of the pipeline; the `steps` of the config decide what runs in it. `plan` finds out which passes the
+stage has. A small stage is done by `whole`, in one task; of a large one `pass_1`, `pass_2` ... each do a pass, in chunks.
+`check` counts the documents anew and fails if one was lost. What the config does not need is skipped. `report` is written
+for failed runs too, and `gate` decides the colour of the run.
 
-**To run it**: trigger it with the form. A run id of your own (letters, digits, `.`, `_`, `-`) becomes the name of the run's
-folder. **After a failure**: mend the cause and clear the failed tasks. Everything that is done is recognised, nothing is done twice.
-The report is the tab *Corpusmill* on the page of the DAG run. Tasks need the pools `cpu` and `mem_heavy`.
+**To run it**, trigger it with the form. A run id of your own (letters, digits, `.`, `_`, `-`) becomes the name of the run's
+folder. **After a failure**, mend the cause and clear the failed tasks: what is done is recognised, nothing is done twice.
+The report is the tab *Corpusmill* on the page of the DAG run. The pools `cpu` and `mem_heavy` must exist.
 """
 
 # Passes of a stage that can be cut into many tasks: dedup holds exact (3) and near copies (4 or 5); elsewhere all filters
