@@ -25,7 +25,7 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends libgomp1 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --uid 50000 --gid 0 --create-home corpusmill \
- && mkdir -p /opt/corpusmill/airflow /opt/corpusmill/logs /opt/corpusmill/auth /opt/corpusmill/kernels /data \
+ && mkdir -p /opt/corpusmill/airflow /opt/corpusmill/auth /opt/corpusmill/kernels /data \
  && chown -R 50000:0 /opt/corpusmill /data
 COPY --from=build /opt/corpusmill/venv /opt/corpusmill/venv
 COPY --from=build /opt/corpusmill/app /opt/corpusmill/app

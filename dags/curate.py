@@ -76,10 +76,10 @@ PARAMS = {
     ),
     "overrides": Param(
         [],
-        type="array",
+        type=["null", "array"],
         items={"type": "string", "pattern": "^[^=]+=.*$"},
         title="Changed settings",
-        description_md="One `key=value` a line, such as `length.min_units=30` or `ingest.text_column=content`.",
+        description_md="One key=value a line, such as length.min_units=30 or ingest.text_column=content.",
     ),
     "name": Param(
         None,
@@ -92,7 +92,7 @@ PARAMS = {
         None,
         type=["null", "string"],
         title="Root folder",
-        description_md="Where runs lie, the same folder on every worker. Empty: the workers' `CORPUSMILL_ROOT`.",
+        description_md="Where runs lie, the same folder on every worker. Empty: what the workers have as CORPUSMILL_ROOT.",
     ),
     "chunk_mb": Param(
         tasks.CHUNK_MB,

@@ -14,6 +14,7 @@ import yaml
 
 REPO = Path(__file__).resolve().parents[2]
 COMPOSE = REPO / "docker-compose.yml"
+MORE = REPO / "deploy" / "several-machines.yml"
 AIRFLOW_SERVICES = ["init", "api-server", "scheduler", "dag-processor", "triggerer", "worker-cpu", "worker-mem"]
 # Must be the same on every service, or tasks cannot log in, be decrypted, or find their run.
 SHARED = [
@@ -41,9 +42,10 @@ def example() -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
-def test_the_compose_file_follows_its_schema() -> None:
+@pytest.mark.parametrize("path", [COMPOSE, MORE], ids=lambda path: path.name)
+def test_the_compose_files_follow_their_schema(path: Path) -> None:
     """The official compose schema, which is part of check-jsonschema: no network."""
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -85,10 +87,15 @@ def test_the_dags_folder_is_the_one_of_the_image(services: dict[str, Any]) -> No
 
 
 def test_nothing_listens_to_the_world(services: dict[str, Any]) -> None:
-    """One port, of this machine only."""
+    """One port, of this machine only; with several machines three, on an address that has no default."""
     ports = [port for service in services.values() for port in service.get("ports", [])]
     assert len(ports) == 1
     assert ports[0].startswith("127.0.0.1:")
+    more = yaml.safe_load(MORE.read_text(encoding="utf-8"))["services"]
+    assert set(more) == {"postgres", "redis", "api-server"}
+    for name, service in more.items():
+        port = {"postgres": 5432, "redis": 6379, "api-server": 8080}[name]
+        assert re.fullmatch(rf"\$\{{FIRST_MACHINE:\?[^}}]+\}}:{port}:{port}", service["ports"][0])
 
 
 def test_images_are_pinned(services: dict[str, Any]) -> None:
@@ -103,6 +110,8 @@ def test_images_are_pinned(services: dict[str, Any]) -> None:
 def test_every_variable_is_in_the_example_and_no_secret_is_in_either_file() -> None:
     """What .env must hold is known, secrets are empty there and have no default in the compose file."""
     text = COMPOSE.read_text(encoding="utf-8")
+    # FIRST_MACHINE stands in the example as a comment: it is for several machines only.
+    text = re.sub(r"\$\{FIRST_MACHINE:-(postgres|redis|api-server)\}", r"\1", text)
     used = {name: (mark, default) for name, mark, default in re.findall(r"\$\{(\w+)(:[-?])?([^}]*)\}", text) if mark}
     known = example()
     assert set(used) <= {*known, "HOSTNAME"}
