@@ -221,6 +221,7 @@ class Pipeline:
             packed = assemble(
                 parts,
                 checksums=[marker["sha256"] for marker in markers],
+                engines=[marker["engine"] for marker in markers if "engine" in marker],
                 pack_folder=self.run.pack,
                 config=self.config.top.pack,
                 run_id=self.run.run_id,

@@ -62,7 +62,28 @@ def test_counts_of_a_part(tmp_path: Path) -> None:
         "characters": sum(map(len, TEXTS)),
         "lost": 0,
         "sha256": file_sha256(out),
+        "engine": DEFAULT.engine,
     }
+
+
+def test_the_engine_is_noted_and_changes_no_byte(tmp_path: Path) -> None:
+    """Parts and token files are the same with the fast library and the stock one; the manifest says which it was."""
+    shard = write_shard(tmp_path / "s.arrow", TEXTS)
+    parts = [tmp_path / name for name in ("auto", "stock")]
+    stock = PackConfig(seq_len=64, engine="stock")
+    counts = [encode_shard(shard, None, part, config) for part, config in zip(parts, (CONFIG, stock), strict=True)]
+    assert parts[0].read_bytes() == parts[1].read_bytes()
+    engines = [count.pop("engine") for count in counts]
+    assert counts[0] == counts[1]
+    assert engines[0].startswith("fastokens")
+    assert engines[1].endswith("(asked for)")
+    keywords: dict[str, Any] = {"config": CONFIG, "run_id": "run", "config_digest": "digest"}
+    for part, engine in zip(parts, engines, strict=True):
+        folder = tmp_path / f"pack-{part.name}"
+        assemble([part], pack_folder=folder, engines=[engine, engine], **keywords)
+        assert json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["engines"] == [engine]
+    for name in ("tokens.arrow", "documents.parquet"):
+        assert (tmp_path / "pack-auto" / name).read_bytes() == (tmp_path / "pack-stock" / name).read_bytes()
 
 
 KEEP = [True, False, None, True, False, True, True, True, False, True]
@@ -204,6 +225,9 @@ def test_the_digest_names_what_decides_the_result(tmp_path: Path) -> None:
         for settings in ({}, {"seq_len": 64}, {"strategy": "concat"}, {"max_unk_share": 0.5}, {"eos": "<|pad|>"})
     }
     assert len(digests) == 5
+    assert pack_digest(PackConfig(engine="stock")) not in digests, (
+        "asked for when ids are in doubt: nothing is used again"
+    )
     copies = [_folder(tmp_path / name, unigram_tokenizer(), "</s>") for name in ("a", "b")]
     first, second = (pack_digest(PackConfig(tokenizer=copy)) for copy in copies)
     assert first == second
