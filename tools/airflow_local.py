@@ -136,11 +136,38 @@ def _demo_input() -> Iterator[Callable[[], list[str]]]:
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as words,
         subprocess.Popen(command, stdout=words, stderr=subprocess.STDOUT) as maker,
+        _compiled_kernels(),
     ):
         try:
             yield finished
         finally:
             maker.kill()
+
+
+@contextlib.contextmanager
+def _compiled_kernels() -> Iterator[None]:
+    """On a fresh machine compiling the kernels takes half a minute: a tiny run does it while Airflow starts."""
+    with tempfile.TemporaryDirectory(prefix="corpusmill-warm-") as folder:
+        tiny = Path(folder) / "tiny.jsonl"
+        tiny.write_text('{"id": "1", "text": "A sentence of a few words."}\n', encoding="utf-8")
+        command = [
+            str(BIN / "corpusmill"),
+            "run",
+            "demo",
+            "--input",
+            str(tiny),
+            "--root",
+            folder,
+            "--workers",
+            "1",
+            "--quiet",
+        ]
+        # Only its by-product counts: if it fails, so will the run, which says why.
+        with subprocess.Popen(["nice", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as warmer:
+            try:
+                yield
+            finally:
+                warmer.kill()
 
 
 def _demo_run(home: Home, api: AirflowApi, files: list[str], begun: float) -> int:
