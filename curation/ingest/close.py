@@ -7,7 +7,7 @@ closes again and fails again, instead of passing by what was wrong.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from curation.errors import InputError, LawError, RunError
 from curation.ingest.config import IngestConfig
 from curation.ingest.part import marker_path, part_digest
 from curation.ingest.plan import Plan
-from curation.ingest.record import USUAL
+from curation.ingest.record import HARMLESS, USUAL
 from curation.run import read_json, write_json
 
 __all__ = ["close_ingest"]
@@ -35,8 +35,8 @@ def close_ingest(
     Raises:
         RunError: parts are missing or were made from another plan or config.
         LawError: documents were lost or invented.
-        InputError: more than `max_quarantine_share` of the records could not be read. Everything but
-            `_done.json` is written then.
+        InputError: more than `max_quarantine_share` of the records could not be read, or more than
+            `max_damaged_share` of the bytes lie in damaged files. Everything but `_done.json` is written then.
     """
     markers = _markers(shards, plan, config)
     inputs = _inputs(markers, plan)
@@ -60,7 +60,7 @@ def close_ingest(
         "parts": len(markers),
     }
     _check_law(done)
-    _check_share(done, inputs, quarantine, config)
+    _check_shares(done, inputs, quarantine, config)
     write_json(shards / "_done.json", done)
     return done
 
@@ -124,24 +124,59 @@ def _check_law(done: Mapping[str, Any]) -> None:
         )
 
 
-def _check_share(
+def _check_shares(
     done: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]], quarantine: Path, config: IngestConfig
 ) -> None:
-    weighed = _weighed(done["quarantined"])
-    bad = sum(weighed.values())
-    if bad <= config.max_quarantine_share * done["lines"]:
+    """Weigh the damage by records and by bytes: of a file that broke, nobody knows how many records are gone.
+
+    Raises:
+        InputError: there is too much of one or both.
+    """
+    faults = [*_record_fault(done, inputs, quarantine, config), *_byte_fault(done, inputs, quarantine, config)]
+    if faults:
+        raise InputError("\n".join(faults))
+
+
+def _record_fault(
+    done: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]], quarantine: Path, config: IngestConfig
+) -> Iterator[str]:
+    lost = sum(map(_lost, inputs))
+    bad, total = sum(_weighed(done["quarantined"]).values()) + lost, done["lines"] + lost
+    if bad <= config.max_quarantine_share * total:
         return
-    worst = sorted((one for one in inputs if _weighed(one["bad"])), key=_worst_first)
-    lines = [_describe(one) for one in worst[:_WORST]]
+    hidden = f", {lost:,} of them hidden by damage of their files" if lost else ""
+    worst = sorted((one for one in inputs if _n_bad(one)), key=lambda one: (-_n_bad(one), one["source"]))
+    yield (
+        f"{bad:,} of {total:,} records ({bad / total:.1%}) could not be read{hidden}; "
+        f"ingest.max_quarantine_share allows {config.max_quarantine_share:.1%}. The worst files:\n"
+        + _listed(worst, _describe, quarantine)
+        + f"\nEach record lies with its place and bytes in {quarantine}. Mend or leave out the files, or, if this is "
+        "as expected, raise ingest.max_quarantine_share and run the same command again."
+    )
+
+
+def _byte_fault(
+    done: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]], quarantine: Path, config: IngestConfig
+) -> Iterator[str]:
+    broken = [one for one in inputs if _broken(one)]
+    n_bytes, total = sum(one["bytes"] for one in broken), done["bytes"]
+    if n_bytes <= config.max_damaged_share * total:
+        return
+    worst = sorted(broken, key=lambda one: (-one["bytes"], one["source"]))
+    yield (
+        f"{len(broken):,} damaged files hold {n_bytes:,} of {total:,} input bytes ({n_bytes / total:.1%}); "
+        f"ingest.max_damaged_share allows {config.max_damaged_share:.1%}. The biggest of them:\n"
+        + _listed(worst, _describe_file, quarantine)
+        + f"\nWhat is wrong with each stands in {quarantine}. Fetch them anew, mend or leave them out, or, if what could "
+        "be read of them is enough, raise ingest.max_damaged_share and run the same command again."
+    )
+
+
+def _listed(worst: Sequence[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str], quarantine: Path) -> str:
+    lines = [describe(one) for one in worst[:_WORST]]
     if len(worst) > _WORST:
         lines.append(f"  and {len(worst) - _WORST:,} more files, see {quarantine.parent / 'inputs.json'}")
-    raise InputError(
-        f"{bad:,} of {done['lines']:,} records ({bad / done['lines']:.1%}) could not be read; "
-        f"ingest.max_quarantine_share allows {config.max_quarantine_share:.1%}. The worst files:\n"
-        + "\n".join(lines)
-        + f"\nEach record lies with its place and bytes in {quarantine}. Mend or leave out the files, or, if this is "
-        "as expected, raise ingest.max_quarantine_share."
-    )
+    return "\n".join(lines)
 
 
 def _weighed(bad: Mapping[str, int]) -> dict[str, int]:
@@ -149,16 +184,40 @@ def _weighed(bad: Mapping[str, int]) -> dict[str, int]:
     return {reason: n for reason, n in bad.items() if reason not in USUAL}
 
 
-def _worst_first(one: Mapping[str, Any]) -> tuple[int, str]:
-    return -sum(_weighed(one["bad"]).values()), one["source"]
+def _lost(one: Mapping[str, Any]) -> int:
+    """Records of a file that were never seen, where the file says how many they are."""
+    return int(one["notes"].get("rows_lost", 0))
+
+
+def _n_bad(one: Mapping[str, Any]) -> int:
+    return sum(_weighed(one["bad"]).values()) + _lost(one)
+
+
+def _broken(one: Mapping[str, Any]) -> list[str]:
+    """The reasons for which a file counts as damaged: what may have cost records."""
+    return [reason for reason in one["damaged"] if reason not in HARMLESS]
 
 
 def _describe(one: Mapping[str, Any]) -> str:
-    bad = _weighed(one["bad"])
+    bad = Counter(_weighed(one["bad"]))
+    lost = _lost(one)
+    if lost:
+        bad[_broken(one)[0]] += lost
     reason = max(bad, key=lambda name: (bad[name], name))
-    example = one["example"] if one["example"] and one["example"]["reason"] in bad else None
-    place = (
-        f", for example {one['source']}:{example['line']}: {example['reason']}: {example['detail']}" if example else ""
-    )
-    total = one["lines_good"] + one["lines_bad"]
-    return f"  {one['source']}: {sum(bad.values()):,} of {total:,}, mostly {reason}{place}"
+    total = one["lines_good"] + one["lines_bad"] + lost
+    return f"  {one['source']}: {sum(bad.values()):,} of {total:,}, mostly {reason}{_example(one, bad)}"
+
+
+def _describe_file(one: Mapping[str, Any]) -> str:
+    reasons = _broken(one)
+    records = one["lines_good"] + one["lines_bad"]
+    what = f"{', '.join(reasons)}, {records:,} records were found in it"
+    return f"  {one['source']}: {one['bytes']:,} bytes, {what}{_example(one, reasons)}"
+
+
+def _example(one: Mapping[str, Any], reasons: Container[str]) -> str:
+    example = one["example"]
+    if not example or example["reason"] not in reasons:
+        return ""
+    line = "" if example["line"] is None else f":{example['line']}"
+    return f", for example {one['source']}{line}: {example['reason']}: {example['detail']}"

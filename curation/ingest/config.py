@@ -6,11 +6,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["IngestConfig"]
+__all__ = ["LIMITS", "IngestConfig"]
+
+LIMITS = ("max_quarantine_share", "max_damaged_share")
+"""Fields at which a run gives up: they decide nothing about the documents, so a run goes on when they are raised."""
 
 
 class IngestConfig(BaseModel):
-    """How inputs become shards. Every field here changes the digest of the run."""
+    """How inputs become shards. Every field but the limits `max_*_share` decides what the documents are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -25,8 +28,13 @@ class IngestConfig(BaseModel):
     max_record_mb: float = Field(default=32, gt=0, le=1024)
     """A longer record goes to the quarantine with its first bytes; bounds memory whatever the line."""
     max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
-    """Above this share of quarantined records the run fails and names the worst files. What every sound crawl holds
-    (HTTP errors and redirects, images, pages without a main text) is quarantined and counted, but not weighed here."""
+    """Above this share of quarantined records the run fails and names the worst files. Rows that a damaged block or a
+    missing text column hides count like them, where the file says how many. What every sound crawl holds (HTTP errors
+    and redirects, images, pages without a main text) is quarantined and counted, but not weighed here."""
+    max_damaged_share: float = Field(default=0.05, ge=0, le=1)
+    """Above this share of the input's bytes in damaged files (cut or corrupt streams, lost row groups, files that are not
+    what they seem) the run fails and names the worst. Counts whole files, since nobody knows how many records are gone;
+    a file with mere garbage behind its last stream does not count, nor does an empty one."""
     lone_surrogates: Literal["quarantine", "replace"] = "quarantine"
     """`replace` puts U+FFFD in their place and counts them."""
     quarantine_raw_kb: int = Field(default=1024, ge=1)

@@ -19,7 +19,7 @@ from typing import Any
 
 from curation.errors import CorpusmillError, LawError, RunError
 from curation.ids import digest8
-from curation.ingest.config import IngestConfig
+from curation.ingest.config import LIMITS, IngestConfig
 from curation.ingest.forms import HEAD_BYTES, kind_of
 from curation.ingest.outputs import QuarantineWriter, ShardWriter
 from curation.ingest.plan import Part
@@ -87,7 +87,7 @@ def marker_path(shards: Path, index: int) -> Path:
 
 def part_digest(part: Part, config: IngestConfig) -> str:
     """Digest of all that decides what a part's shards hold."""
-    deciding = config.model_dump(mode="json", exclude={"max_quarantine_share"})
+    deciding = config.model_dump(mode="json", exclude=set(LIMITS))
     return digest8({"version": VERSION, "config": deciding, "slices": [asdict(one) for one in part.slices]})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["DAMAGE", "USUAL", "Damage", "Document", "Slice", "SliceReport"]
+__all__ = ["DAMAGE", "HARMLESS", "USUAL", "Damage", "Document", "Slice", "SliceReport"]
 
 
 @dataclass(slots=True)
@@ -82,6 +82,9 @@ DAMAGE: Mapping[str, str] = MappingProxyType(
 USUAL = frozenset({"http_error", "not_html", "no_main_text"})
 """What every sound crawl holds: redirects, error pages, images, pages without a text. Kept in the quarantine and counted
 in the law like the rest, but no sign of damage, so `max_quarantine_share` does not weigh it."""
+
+HARMLESS = frozenset({"trailing_garbage"})
+"""Marks of a file that cost no record: all of it was read. Every other mark counts for `max_damaged_share`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from curation.errors import InputError, LawError, RunError
@@ -157,3 +161,51 @@ def test_redirects_and_error_pages_are_counted_but_are_no_damage(tmp_path: Path)
     )
     _, done = ingest(tmp_path, {"a.warc": crawl}, max_quarantine_share=0)
     assert (done["lines"], done["documents"], done["quarantined"]) == (10, 1, {"http_error": 9})
+
+
+def parquet_bytes(column: str, rows: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({column: ["a text"] * rows}), sink)
+    return bytes(sink.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "needles"),
+    [
+        (
+            "bad.parquet",
+            b"PAR1" + bytes(range(256)) * 40,
+            ["1 damaged files hold", "bad_file", "raise ingest.max_damaged"],
+        ),
+        (
+            "cut.gz",
+            gzip.compress(b"".join(b'{"text":"%x"}\n' % random.Random(i).getrandbits(600) for i in range(90)))[:5000],
+            ["truncated_stream", "max_damaged_share"],
+        ),
+        (
+            "other.parquet",
+            parquet_bytes("body", 300),
+            ["300 of 400 records (75.0%)", "mostly unknown_column", "hidden"],
+        ),
+    ],
+)
+def test_damage_of_whole_files_stops_the_run(name: str, content: bytes, needles: list[str], tmp_path: Path) -> None:
+    """A file that broke weighs its bytes and the rows it is known to hide; raised limits go on without a new read."""
+    with pytest.raises(InputError) as error:
+        ingest(tmp_path, {"good.jsonl": GOOD, name: content})
+    for needle in [f"in/{name}", *needles]:
+        assert needle in str(error.value)
+    stamps = [path.stat().st_mtime_ns for path in sorted((tmp_path / "shards").rglob("*.*"))]
+    inputs = {"max_damaged_share": 1, "max_quarantine_share": 1}
+    plan = plan_inputs([str(tmp_path / "in")], IngestConfig())
+    assert closed(tmp_path, plan, IngestConfig(**inputs))["documents"] == 100
+    after = [
+        path.stat().st_mtime_ns for path in sorted((tmp_path / "shards").rglob("*.*")) if path.name != "_done.json"
+    ]
+    assert after == stamps
+
+
+def test_empty_files_and_trailing_garbage_are_no_damage(tmp_path: Path) -> None:
+    """Neither an empty file nor bytes behind the last stream cost a record."""
+    content = {"a.gz": gzip.compress(GOOD) + b"\x00garbage", "b.gz": b"", "c.jsonl": b"", "d.parquet": b""}
+    assert ingest(tmp_path, content, max_damaged_share=0)[1]["documents"] == 100
