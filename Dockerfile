@@ -13,7 +13,6 @@ COPY pyproject.toml README.md ./
 COPY curation ./curation
 COPY tokenization ./tokenization
 COPY quality_models ./quality_models
-COPY configs ./configs
 COPY dags ./dags
 COPY deploy ./deploy
 RUN /opt/corpusmill/venv/bin/uv pip install --python /opt/corpusmill/venv/bin/python --no-deps -e . \

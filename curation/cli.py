@@ -69,7 +69,7 @@ def build_parser() -> argparse.ArgumentParser:
     about = "Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for."
     parser = _Parser(prog="corpusmill", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for add in (_add_run, _add_judge, _add_explain, _add_export, _add_report, _add_verify):
+    for add in (_add_run, _add_judge, _add_explain, _add_export, _add_report, _add_verify, _add_configs):
         add(commands)
     return parser
 
@@ -144,6 +144,13 @@ def _add_verify(commands: _Commands) -> None:
     parser = _command(commands, "verify", summary, "corpusmill verify RUN\ncorpusmill verify RUN/pack/tokens.arrow")
     parser.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
     parser.set_defaults(function=_verify)
+
+
+def _add_configs(commands: _Commands) -> None:
+    summary = "list the configs that ship, or print one, to be saved and changed"
+    parser = _command(commands, "configs", summary, "corpusmill configs\ncorpusmill configs web > mine.yaml")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a shipped config")
+    parser.set_defaults(function=_configs)
 
 
 def _add_run_argument(parser: argparse.ArgumentParser) -> None:
@@ -276,6 +283,17 @@ def _verify(arguments: argparse.Namespace) -> int:
     report = verify(path)
     print(report)
     return 0 if report.ok else 1
+
+
+def _configs(arguments: argparse.Namespace) -> int:
+    from curation.config import SHIPPED, shipped_config
+
+    if arguments.name:
+        print(shipped_config(arguments.name).read_text(encoding="utf-8"), end="")
+        return 0
+    for path in sorted(SHIPPED.glob("*.yaml")):
+        print(f"{path.stem:<10}  {path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
+    return 0
 
 
 if __name__ == "__main__":
