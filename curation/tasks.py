@@ -1,8 +1,8 @@
 """What each task of the DAG `curate` does, free of Airflow: open the run, do one thing, return a few counts.
 
 The DAG fixes its tasks before it knows the config. So a stage has slots: `plan` asks the pipeline which passes the
-stage has, gives each slot one pass cut into chunks, and the last slot whatever is left over. A small stage (all of its
-passes together read less than one chunk) is done by the task `whole` instead, since each task costs a second of starting.
+stage has, gives each slot one pass cut into chunks, and the last slot whatever is left over. A small stage (each of its
+passes would be one chunk) is done by the task `whole` instead, since each task costs a second of starting.
 Nothing here depends on who calls it: the same items, in any grouping, give the same files.
 """
 
@@ -185,7 +185,8 @@ def whole(folder: Path, stage: str, *, chunk_mb: float = CHUNK_MB) -> dict[str, 
 
 
 def _is_small(pipeline: Pipeline, passes: Sequence[Pass], chunk_mb: float) -> bool:
-    return sum(sum(_weights(pipeline, one)) for one in passes) <= chunk_mb * 2**20
+    """Whether each of its passes would be one task anyway."""
+    return all(len(_cut(_weights(pipeline, one), chunk_mb * 2**20)) <= 1 for one in passes)
 
 
 def _weights(pipeline: Pipeline, work: Pass) -> list[float]:

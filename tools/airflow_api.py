@@ -128,7 +128,7 @@ class AirflowApi:
             f"/logs/{max(1, task['try_number'])}?map_index={task['map_index']}&full_content=true"
         )
         content = self.call("GET", path).get("content") or []
-        return "\n".join(_line(entry) for entry in content)
+        return "\n".join(line for line in map(_line, content) if "::" not in line)
 
 
 def _line(entry: Any) -> str:

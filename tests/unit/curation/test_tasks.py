@@ -124,7 +124,7 @@ def by_command_line(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return pipeline.run.folder
 
 
-@pytest.mark.parametrize(("chunk_mb", "n_slots"), [(256, 8), (1, 8), (1, 2), (0.001, 1)])
+@pytest.mark.parametrize(("chunk_mb", "n_slots"), [(6, 8), (1, 8), (1, 2), (0.001, 1)])
 def test_any_grouping_keeps_what_the_command_line_keeps(
     inputs: Path, by_command_line: Path, tmp_path: Path, chunk_mb: float, n_slots: int
 ) -> None:
@@ -138,7 +138,7 @@ def test_any_grouping_keeps_what_the_command_line_keeps(
     assert [step["dropped"] for step in left["steps"]] == [step["dropped"] for step in right["steps"]]
     assert left["packed"] == (right["packed"] if overrides == SMALL else None)
     assert tasks.gate(folder, [])["kept"] == left["kept"]
-    if chunk_mb == 256:
+    if chunk_mb == 6:  # all text is less than one chunk, all passes together read more
         assert "dedup.whole" in done
         assert begin(tmp_path, inputs, overrides=overrides) == begun
         assert run_like_the_dag(folder, chunk_mb, n_slots) == ["dedup.whole", "quality.whole"]
