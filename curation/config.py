@@ -8,12 +8,13 @@
       - exact: {}
     pack: {seq_len: 2048}
 
-An unknown key is refused with the nearest known one.
+An unknown key is refused with the nearest known one, a key that stands twice with both lines.
 """
 
 from __future__ import annotations
 
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,10 @@ from curation.pack import PackConfig
 from curation.steps import step_class
 from curation.verdicts import Step
 
-__all__ = ["Environment", "RunConfig", "environment", "load_config", "parse_config"]
+__all__ = ["SHIPPED", "Environment", "RunConfig", "environment", "load_config", "parse_config", "shipped_config"]
 
-SHIPPED = Path(__file__).resolve().parent.parent / "configs"
+SHIPPED = Path(__file__).resolve().parent / "configs"
+"""Folder of the configs that ship: part of the package, so that an installed one has them too."""
 
 
 class TopLevel(BaseModel):
@@ -72,45 +74,141 @@ class RunConfig:
         return digest8(self.resolved())
 
 
+def shipped_config(name: str) -> Path:
+    """Path of a config that ships.
+
+    Raises:
+        ConfigError: there is none of that name.
+    """
+    known = sorted(path.stem for path in SHIPPED.glob("*.yaml"))
+    if name not in known:
+        raise ConfigError(
+            f"no config file {name}{nearest(name, known)}. "
+            f"Give the path of a YAML file or one of the shipped configs: {', '.join(known)}."
+        )
+    return SHIPPED / f"{name}.yaml"
+
+
 def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Load a config given as a path, or as the name of a shipped one (`web`, `zh-web`, `demo`).
 
+    A relative `pack.tokenizer` is that beside the config file, or beside the current folder in an override; it is made
+    absolute, since workers elsewhere have other current folders.
+
     Args:
-        source: path of a YAML file, or the name of a file in `configs/`.
+        source: path of a YAML file, or the name of a file in `SHIPPED`.
         overrides: `a.b=c` items; a step is addressed by its name (`length.min_units=30`).
 
     Raises:
-        ConfigError: missing file, bad YAML, unknown or wrong key.
+        ConfigError: missing or unreadable file, bad YAML, unknown or wrong key, missing tokenizer.
     """
-    path = Path(source)
-    if not path.is_file():
-        shipped = SHIPPED / f"{source}.yaml"
-        if not shipped.is_file():
-            known = sorted(p.stem for p in SHIPPED.glob("*.yaml"))
-            raise ConfigError(
-                f"no config file {source}{nearest(str(source), known)}. "
-                f"Give the path of a YAML file or one of the shipped configs: {', '.join(known)}."
-            )
-        path = shipped
-    return parse_config(path.read_text(encoding="utf-8"), str(path), overrides)
+    path, text = _read(source)
+    data = _mapping(text, str(path))
+    _place_tokenizer(data, path.absolute().parent)
+    for override in overrides:
+        _apply_override(data, override)
+    _place_tokenizer(data, Path.cwd())
+    config = _complete(data, str(path))
+    if config.top.pack is not None and config.top.pack.tokenizer != "default":
+        _check_tokenizer(Path(config.top.pack.tokenizer))
+    return config
 
 
 def parse_config(text: str, where: str = "config", overrides: Sequence[str] = ()) -> RunConfig:
-    """Parse and check YAML text; `where` names it in errors."""
+    """Parse and check YAML text; `where` names it in errors. Paths in it are left as they are."""
+    data = _mapping(text, where)
+    for override in overrides:
+        _apply_override(data, override)
+    return _complete(data, where)
+
+
+def _read(source: str | Path) -> tuple[Path, str]:
+    """Path and text of a config file or of a shipped config."""
+    path = Path(source)
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        if not path.is_file():
+            # A folder or a FIFO may be called as a shipped config is; reading it would fail, or wait for ever.
+            if path.exists() and not (SHIPPED / f"{source}.yaml").is_file():
+                kind = "a folder" if path.is_dir() else "no regular file"
+                raise ConfigError(f"config {source} is {kind}. Give the path of a YAML file.")
+            path = shipped_config(str(source))
+        return path, path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"config {path} is not in UTF-8: byte {error.start} is 0x{error.object[error.start]:02x}. Save it as UTF-8."
+        ) from None
+    except OSError as error:
+        raise ConfigError(f"config {source} cannot be read: {error.strerror or error}.") from error
+
+
+class _DuplicateKeyError(yaml.YAMLError):
+    """A key stands twice in one mapping."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML's safe loader that refuses a key that stands twice; PyYAML lets the last one win and says nothing."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line, name = key.start_mark.line + 1, (key.tag, key.value)
+                if name in lines:
+                    raise _DuplicateKeyError(
+                        f"key {key.value!r} stands twice in one mapping, in line {lines[name]} and in line {line}"
+                    )
+                lines[name] = line
+        return node
+
+
+def _from_yaml(text: str, where: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)  # a safe loader, stricter
+    except _DuplicateKeyError as error:
+        raise ConfigError(f"{where}: {error}. Which one counts? Leave one of them out.") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # ValueError: PyYAML's own, for a date such as 2024-13-45 or a number such as 0x_.
         raise ConfigError(f"{where} is not valid YAML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{where} is not usable: its lists and mappings are nested too deep.") from None
+
+
+def _mapping(text: str, where: str) -> dict[str, Any]:
+    data = _from_yaml(text, where)
     if data is None:
-        data = {}
+        return {}
     if not isinstance(data, dict):
         raise ConfigError(
             f"{where}: expected a mapping with keys such as name, ingest, steps, pack; found {type(data).__name__}."
         )
-    for override in overrides:
-        _apply_override(data, override)
+    return data
+
+
+def _complete(data: dict[str, Any], where: str) -> RunConfig:
     top = _check(TopLevel, data, where, "")
     return RunConfig(top=top, steps=_steps(top.steps, where))
+
+
+def _place_tokenizer(data: Mapping[str, Any], folder: Path) -> None:
+    """Make a relative `pack.tokenizer` in the plain data absolute."""
+    pack = data.get("pack")
+    tokenizer = pack.get("tokenizer") if isinstance(pack, dict) else None
+    if isinstance(pack, dict) and isinstance(tokenizer, str) and tokenizer not in ("default", ""):
+        pack["tokenizer"] = str(folder / tokenizer)
+
+
+def _check_tokenizer(path: Path) -> None:
+    """Refuse a tokenizer that is not there now, instead of after all the work before packing."""
+    try:
+        there = path.is_file() or (path / "tokenizer.json").is_file()
+    except OSError:
+        there = False
+    if not there:
+        raise ConfigError(
+            f"pack.tokenizer: there is no tokenizer at {path}. Expected `default`, the path of a tokenizer.json, or of a "
+            "folder that holds one; a relative path begins at the config file's folder, with --set at the current one."
+        )
 
 
 def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
@@ -119,12 +217,14 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
         if isinstance(entry, str):
             entry = {entry: {}}
         if not isinstance(entry, dict) or len(entry) != 1:
-            raise ConfigError(f"{where}: step {position} must be one `name: {{settings}}`, found {entry!r}.")
+            raise ConfigError(
+                f"{where}: step {position} must be one `name: {{settings}}`, found {reprlib.repr(entry)}."
+            )
         name, settings = next(iter(entry.items()))
         kind = step_class(str(name))
         if any(step.name == name for step in steps):
             raise ConfigError(f"{where}: step {name!r} stands twice in steps; a step may run once.")
-        config = _check(kind.Config, settings or {}, where, f"steps.{name}")
+        config = _check(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
         steps.append(kind(config))
     return tuple(steps)
 
@@ -141,7 +241,7 @@ def _check(model: type[Any], data: Any, where: str, prefix: str) -> Any:
                 known = _known_keys(model, item["loc"][:-1])
                 lines.append(f"unknown key {key}{nearest(str(item['loc'][-1]), known)} (known: {', '.join(known)})")
             else:
-                lines.append(f"{key or 'top level'}: {item['msg']}, found {item['input']!r:.80}")
+                lines.append(f"{key or 'top level'}: {item['msg']}, found {reprlib.repr(item['input'])}")
         raise ConfigError(f"{where}: " + "; ".join(lines) + ".") from None
 
 
@@ -162,10 +262,7 @@ def _apply_override(data: dict[str, Any], override: str) -> None:
     parts = [part for part in path.strip().split(".") if part]
     if not equals or not parts:
         raise ConfigError(f"--set {override!r}: expected key=value, such as length.min_units=30 or pack.seq_len=4096.")
-    try:
-        value = yaml.safe_load(raw)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {override!r}: the value is not valid YAML: {error}") from error
+    value = _from_yaml(raw, f"--set {override!r}: the value")
     if parts[0] == "steps" and len(parts) > 1:
         parts = parts[1:]
     target: Any = data
@@ -179,13 +276,15 @@ def _apply_override(data: dict[str, Any], override: str) -> None:
             target[part] = {}
         target = target[part]
         if not isinstance(target, dict):
-            raise ConfigError(f"--set {override!r}: {part} is not a mapping.")
+            raise ConfigError(f"--set {override!r}: {part} is not a mapping in this config.")
     target[parts[-1]] = value
 
 
 def _step_entry(data: Mapping[str, Any], name: str, override: str) -> dict[str, Any]:
     """The mutable settings of a step in the plain data, made if it is written short."""
     entries = data.get("steps") or []
+    if not isinstance(entries, list):
+        raise ConfigError(f"--set {override!r}: steps is not a list in this config.")
     names = []
     for position, entry in enumerate(entries):
         if isinstance(entry, str):
@@ -196,7 +295,9 @@ def _step_entry(data: Mapping[str, Any], name: str, override: str) -> dict[str, 
             if key == name:
                 if entry[key] is None:
                     entry[key] = {}
-                settings: dict[str, Any] = entry[key]
+                settings = entry[key]
+                if not isinstance(settings, dict):
+                    raise ConfigError(f"--set {override!r}: {name} is not a mapping in this config.")
                 return settings
     known = [*names, *TopLevel.model_fields]
     raise ConfigError(
@@ -212,6 +313,8 @@ class Environment:
     """CORPUSMILL_ROOT: where runs lie if --root is not given."""
     configs: Path | None
     """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
+    debug: bool = False
+    """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
 
 
 def environment() -> Environment:
@@ -220,4 +323,5 @@ def environment() -> Environment:
     return Environment(
         root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
         configs=Path(configs) if configs else None,
+        debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
-from curation.config import load_config, parse_config
+import curation.config
+from curation.config import SHIPPED, load_config, parse_config
 from curation.errors import ConfigError
 
 MINIMAL = "name: t\nsteps:\n  - exact: {}\n  - length: {}\n"
@@ -93,3 +97,107 @@ def test_shipped_configs_load() -> None:
     """Every config that ships is valid."""
     for name in ("demo", "web", "zh-web"):
         assert load_config(name).steps
+
+
+@pytest.mark.parametrize(
+    ("content", "needle"),
+    [
+        ("name: büro\n".encode("latin-1"), "not in UTF-8: byte 7 is 0xfc"),
+        (b"\xff\xfen\x00a\x00", "not in UTF-8"),
+        (b"name: \x00x\n", "not valid YAML"),
+        (b"name: 2024-13-45\n", "not valid YAML"),
+        (b"steps: " + b"[" * 5000, "nested too deep"),
+        (b"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nname: [*b,*b,*b,*b,*b,*b]\n", "name"),
+        (b"steps: [{length: 3}]", "steps.length"),
+        (b"steps: [{length: []}]", "steps.length"),
+    ],
+)
+def test_a_file_that_is_no_config_is_one_error(tmp_path: Path, content: bytes, needle: str) -> None:
+    """Whatever bytes lie in the file: a ConfigError that says what is wrong with them, of bounded length."""
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path)
+    assert needle in str(caught.value)
+    assert "mine.yaml" in str(caught.value)
+    assert len(str(caught.value)) < 2000
+
+
+def test_what_cannot_be_read_as_a_file_is_one_error(tmp_path: Path) -> None:
+    """A folder, a FIFO (which would block for ever), a name too long, a file below a file."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for name, needle in (
+        ("folder", "is a folder"),
+        ("fifo", "no regular file"),
+        ("x" * 5000, "cannot be read|no config"),
+        ("file/x.yaml", "cannot be read|no config"),
+    ):
+        with pytest.raises(ConfigError, match=needle):
+            load_config(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "needle"),
+    [
+        ("name: a\nmemory_mb: 900\nname: b\n", "'name' stands twice in one mapping, in line 1 and in line 3"),
+        ("steps:\n  - length:\n      min_units: 3\n      min_units: 4\n", "'min_units' .* line 3 and in line 4"),
+        ("pack: {seq_len: 2, seq_len: 4}", "'seq_len' .* line 1 and in line 1"),
+        ('name: a\n"name": b\n', "'name'"),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused(text: str, needle: str) -> None:
+    """YAML's parser would let the last one win: the first would be ignored in silence."""
+    with pytest.raises(ConfigError, match=needle):
+        parse_config(text)
+
+
+def test_merge_keys_and_aliases_are_no_duplicates() -> None:
+    """`<<` may bring a key that the mapping overrides: that is what it is for."""
+    text = "steps:\n  - length: &a {min_units: 3, max_units: 9}\npack: {seq_len: 8}\nname: x\n"
+    assert parse_config(text).top.name == "x"
+    merged = "ingest: {<<: {shard_mb: 2}, shard_mb: 3}\n"
+    assert parse_config(merged).top.ingest.shard_mb == 3
+
+
+@pytest.mark.parametrize("text", ["steps: 3", "steps: abc", "steps: [{length: 3}]", "ingest: 3"])
+def test_set_on_a_config_of_another_shape_is_refused(text: str) -> None:
+    """An override never meets a Python error."""
+    for override in ("length.min_units=3", "ingest.shard_mb=3", "length.a.b=1"):
+        with pytest.raises(ConfigError):
+            parse_config(text, overrides=[override])
+
+
+def test_a_relative_tokenizer_lies_beside_the_config_or_with_set_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers have other current folders, so the path becomes absolute; one that is missing is refused at once."""
+    for folder in ("configs/tok", "here/tok"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "tokenizer.json").write_text("{}", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    mine = tmp_path / "configs" / "mine.yaml"
+    mine.write_text("pack: {tokenizer: tok}\n", encoding="utf-8")
+
+    def tokenizer(*overrides: str) -> str:
+        pack = load_config("../configs/mine.yaml", overrides).top.pack
+        assert pack is not None
+        return str(Path(pack.tokenizer).resolve())
+
+    assert tokenizer() == str(tmp_path / "configs" / "tok")
+    assert tokenizer("pack.tokenizer=tok/tokenizer.json") == str(tmp_path / "here" / "tok" / "tokenizer.json")
+    assert tokenizer(f"pack.tokenizer={tmp_path / 'here' / 'tok'}") == str(tmp_path / "here" / "tok")
+    for missing in ("nosuch", "nosuch/tokenizer.json", str(tmp_path / "here"), "x" * 5000):
+        with pytest.raises(ConfigError, match=r"pack\.tokenizer: there is no tokenizer at"):
+            tokenizer(f"pack.tokenizer={missing}")
+    mine.write_text("pack: {tokenizer: gone}\n", encoding="utf-8")
+    assert load_config(mine, ["pack.tokenizer=default"]).top.pack is not None
+    assert load_config(mine, ["pack="]).top.pack is None
+
+
+def test_shipped_configs_are_part_of_the_package_and_differ() -> None:
+    """They lie inside `curation`, so a wheel holds them; each decides something otherwise than the others."""
+    assert SHIPPED.is_relative_to(Path(curation.config.__file__).parent)
+    resolved = [load_config(name).resolved() | {"name": ""} for name in ("demo", "web", "zh-web")]
+    assert all(a != b for i, a in enumerate(resolved) for b in resolved[:i])
