@@ -1,11 +1,14 @@
 """The command line: the same functions that the Airflow tasks call.
 
-Exit codes: 0 done, 1 failed, 2 wrong use or configuration. A user's mistake never ends in a traceback.
+Exit codes: 0 done, 1 failed, 2 wrong use or configuration. A user's mistake never ends in a traceback, and what the crawl
+says never reaches the terminal as it is: it could move the cursor, set the title, or turn the line around. A fault of the
+program ends in one message too; its traceback goes to the run's log, or with CORPUSMILL_DEBUG=1 to the terminal.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import logging
 import os
 import sys
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from curation.errors import ConfigError, CorpusmillError
+from curation.terminal import printable_lines
 
 if TYPE_CHECKING:
     from curation.pipeline import Pipeline
@@ -30,6 +34,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(2, f"corpusmill: {message}\nSee `{self.prog} --help`.\n")
+
+
+class _PlainFormatter(logging.Formatter):
+    """Log lines may name what the crawl holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))
 
 
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
@@ -161,20 +172,69 @@ def _add_run_argument(parser: argparse.ArgumentParser) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     arguments = build_parser().parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_PlainFormatter("%(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     function: Callable[[argparse.Namespace], int] = arguments.function
     try:
         return function(arguments)
     except CorpusmillError as error:
-        print(f"corpusmill: {error}", file=sys.stderr)
+        _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("corpusmill: stopped. Run the same command again: it goes on where it stopped.", file=sys.stderr)
+        _say("stopped. Run the same command again: it goes on where it stopped.")
         return 130
     except BrokenPipeError:
         # The reader of our output (head, less) went away: not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        from curation.config import environment
+
+        if environment().debug:
+            raise
+        _say(_of_the_system(error) if _is_of_the_system(error) else _fault(error))
+        return 1
+
+
+def _say(message: str) -> None:
+    """One message on stderr; what is not printable in it is escaped, lines stay lines."""
+    print(f"corpusmill: {printable_lines(message)}", file=sys.stderr)
+
+
+def _is_of_the_system(error: Exception) -> bool:
+    """A file or folder that the user named is of the wrong kind, missing, or not theirs."""
+    kinds = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+    too_long = isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG
+    return (isinstance(error, kinds) or too_long) and isinstance(error, OSError) and error.filename is not None
+
+
+def _of_the_system(error: Exception) -> str:
+    assert isinstance(error, OSError)
+    _log_traceback(error)
+    return (
+        f"{error.filename} cannot be used: {error.strerror}. Check the paths that were given: a folder must not lie below "
+        "a file, and must be yours to read or write."
+    )
+
+
+def _fault(error: Exception) -> str:
+    """What to say of an error that nobody foresaw."""
+    notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", []))
+    where = _log_traceback(error)
+    seen = f"with the traceback in {where}" if where else "with the traceback: run it again with CORPUSMILL_DEBUG=1"
+    return f"{type(error).__name__}: {error}{notes}\nThis is a fault of corpusmill; please report it {seen}."
+
+
+def _log_traceback(error: Exception) -> Path | None:
+    """Write the traceback to the run's log; returns the log, None if there is none."""
+    files = [handler for handler in log.handlers if isinstance(handler, logging.FileHandler)]
+    for handler in files:
+        record = log.makeRecord(
+            log.name, logging.ERROR, __file__, 0, "failed", (), (type(error), error, error.__traceback__)
+        )
+        handler.handle(record)
+    return Path(files[-1].baseFilename) if files else None
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -208,7 +268,7 @@ def _log_to(pipeline: Pipeline) -> None:
     folder = pipeline.run.folder / "logs"
     folder.mkdir(exist_ok=True)
     handler = logging.FileHandler(folder / "run.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter(f"%(asctime)s {pipeline.run.run_id} %(levelname)s %(message)s"))
+    handler.setFormatter(_PlainFormatter(f"%(asctime)s {pipeline.run.run_id} %(levelname)s %(message)s"))
     log.addHandler(handler)
 
 

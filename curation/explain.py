@@ -14,6 +14,7 @@ from curation.errors import ConfigError
 from curation.pipeline import Pipeline
 from curation.shards import Shard, batches, item_marker, open_table
 from curation.steps import PlacedStep
+from curation.terminal import printable
 
 __all__ = ["Explanation", "StepVerdict", "explain", "explanation_lines"]
 
@@ -130,7 +131,11 @@ def _quarantined(pipeline: Pipeline, wanted: str) -> Iterator[dict[str, Any]]:
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """The explanation for a person, as lines of plain text."""
+    """The explanation for a person, as lines of plain text; nothing in them can command a terminal."""
+    return map(printable, _lines(explanation))
+
+
+def _lines(explanation: Explanation) -> Iterator[str]:
     document = explanation.document
     if not explanation.verdicts and "reason" in document:
         yield f"quarantined: {document['reason']}: {document['file']}, line {document['line']}, byte {document['byte_offset']}"
@@ -159,6 +164,5 @@ def explanation_lines(explanation: Explanation) -> Iterator[str]:
 
 
 def _shown(text: str, limit: int = 300) -> str:
-    """The beginning of a text on one line, control characters made visible, the cut marked."""
-    head = "".join(c if c.isprintable() else "\\n" if c == "\n" else f"\\u{ord(c):04x}" for c in text[:limit])
-    return head + (f" ... ({len(text) - limit:,} more characters)" if len(text) > limit else "")
+    """The beginning of a text, the cut marked."""
+    return text[:limit] + (f" ... ({len(text) - limit:,} more characters)" if len(text) > limit else "")
