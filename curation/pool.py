@@ -7,14 +7,17 @@ process is copied; each opens the run once and keeps it.
 from __future__ import annotations
 
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -23,6 +26,11 @@ from curation.errors import RunError
 from curation.pipeline import Pass, Pipeline
 
 __all__ = ["Pool", "run_one"]
+
+log = logging.getLogger("corpusmill")
+
+PATIENCE_S = 120.0
+"""How long a failed run waits for the items that other workers have begun; those that take longer are killed."""
 
 
 @lru_cache(maxsize=1)
@@ -49,6 +57,23 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
+def _end(workers: Sequence[BaseProcess], patience: float) -> None:
+    """Wait for workers to finish the items they are at, then kill those that are still there.
+
+    A killed one leaves a whole file or none, as everywhere.
+    """
+    until = time.monotonic() + patience
+    for worker in workers:
+        worker.join(max(0.0, until - time.monotonic()))
+    alive = [worker for worker in workers if worker.is_alive()]
+    if alive and patience:
+        log.warning("%d workers did not end within %.0f s and are killed", len(alive), patience)
+    for worker in alive:
+        worker.kill()
+    for worker in alive:
+        worker.join()
+
+
 class Pool:
     """`workers` processes over one run; a context manager."""
 
@@ -64,8 +89,13 @@ class Pool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._executor is not None:
-            self._executor.shutdown(wait=kind is None, cancel_futures=True)
+        """Leave no worker behind: whoever takes the run up next must be the only one who writes in it."""
+        if self._executor is None:
+            return
+        # Taken before the shutdown, which forgets them.
+        workers = list((self._executor._processes or {}).values())
+        self._executor.shutdown(wait=kind is None, cancel_futures=True)
+        _end(workers, PATIENCE_S if isinstance(error, Exception) else 0.0)
 
     def run(self, work: Pass) -> Iterator[dict[str, Any]]:
         """Do all items of a pass; yields their counts as they finish.
@@ -99,8 +129,8 @@ class Pool:
             items = sorted(running.values())
             raise RunError(
                 f"a worker process died in pass {work.name} while {work.what}s {items} were in work (host pid {os.getpid()}): "
-                "most often the system killed it for its memory. Use fewer --workers or a smaller ingest.shard_mb, "
-                "then run the same command again: it goes on where it stopped."
+                "most often the system killed it for its memory. Run the same command with fewer --workers: it goes on where "
+                "it stopped. If one worker is too much, begin a new run with a smaller ingest.shard_mb."
             ) from None
         finally:
             for future in running:

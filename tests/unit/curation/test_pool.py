@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
+import curation.pool
 from curation.config import parse_config
 from curation.errors import RunError
 from curation.launch import drive, start_run
@@ -23,7 +25,7 @@ def test_a_killed_worker_is_an_error_that_names_the_pass_and_the_items(tmp_path:
     work = Pass("ingest", "tests.kill", 4, "part")
     with (
         Pool(pipeline.run.folder, 2) as pool,
-        pytest.raises(RunError, match=r"died in pass tests\.kill while parts .* its memory"),
+        pytest.raises(RunError, match=r"died in pass tests\.kill while parts .* fewer --workers"),
     ):
         pool._item = _die
         list(pool.run(work))
@@ -34,6 +36,36 @@ def _die(folder: str, pass_name: str, item: int) -> dict[str, object]:
     import signal
 
     os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+def test_after_an_error_no_worker_is_left_that_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items that are begun are waited for, within bounds, and then their workers are gone; the error is the item's own."""
+    for patience, finished in ((60.0, True), (0.1, False)):
+        folder = tmp_path / str(patience)
+        folder.mkdir()
+        monkeypatch.setattr(curation.pool, "PATIENCE_S", patience)
+        with pytest.raises(ValueError, match="item 0"), Pool(folder, 2) as pool:
+            pool._item = _fail_or_write
+            list(pool.run(Pass("ingest", "tests.fail", 40, "part")))
+        assert pool._executor is not None
+        assert (folder / "begun").exists()
+        assert (folder / "written").exists() is finished
+        before = sorted(folder.iterdir())
+        time.sleep(1.5)
+        assert sorted(folder.iterdir()) == before
+
+
+def _fail_or_write(folder: str, pass_name: str, item: int) -> dict[str, object]:
+    begun = Path(folder) / "begun"
+    if item == 0:
+        until = time.monotonic() + 30
+        while not begun.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        raise ValueError("item 0")
+    begun.touch()
+    time.sleep(1)
+    (Path(folder) / ("written" if item == 1 else f"written-{item}")).touch()
     return {}
 
 
