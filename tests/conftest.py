@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 REPO = Path(__file__).resolve().parent.parent
+# An exception that nobody foresaw shows its traceback in tests, not the one message that a user gets.
+os.environ.setdefault("CORPUSMILL_DEBUG", "1")
 
 
 @pytest.fixture(scope="session")
