@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from curation.errors import LawError
 from curation.judge import write_step_card
@@ -20,12 +21,29 @@ from curation.run import read_json, write_json
 from curation.shards import Shard, alive_mask, item_marker, open_table
 from curation.steps import PlacedStep
 
-__all__ = ["close_step", "is_closed"]
+__all__ = ["close_step", "has_size", "is_closed"]
 
 
 def is_closed(folder: Path) -> bool:
-    """Whether a step's `_done.json` stands."""
-    return (folder / "_done.json").exists()
+    """Whether a step's `_done.json` stands and every verdict file it names is there, whole.
+
+    A file that is gone or cut opens the step again, so that running the same command repairs it.
+    """
+    done = folder / "_done.json"
+    if not done.exists():
+        return False
+    if all(has_size(folder / f"{item['name']}.arrow", item["bytes"]) for item in read_json(done)["shards"]):
+        return True
+    done.unlink(missing_ok=True)
+    return False
+
+
+def has_size(path: Path, n_bytes: int) -> bool:
+    """Whether a file is there with this many bytes."""
+    try:
+        return path.stat().st_size == n_bytes
+    except FileNotFoundError:
+        return False
 
 
 def close_step(
@@ -42,7 +60,7 @@ def close_step(
     """
     write_step_card(placed)
     done = placed.folder / "_done.json"
-    if done.exists():
+    if is_closed(placed.folder):
         marker: dict[str, Any] = read_json(done)
         if [s["name"] for s in marker["shards"]] == [s.name for s in shards]:
             return marker
@@ -57,7 +75,16 @@ def close_step(
         totals.update({key: item[key] for key in ("docs_in", "kept", "bytes_in", "bytes_kept")})
         seconds += item["seconds"]
         peak = max(peak, item["peak_rss_mb"])
-        items.append({"name": shard.name, "rows": shard.rows, "kept": item["kept"], "sha256": item["verdict_sha256"]})
+        n_bytes = (placed.folder / f"{shard.name}.arrow").stat().st_size
+        items.append(
+            {
+                "name": shard.name,
+                "rows": shard.rows,
+                "kept": item["kept"],
+                "bytes": n_bytes,
+                "sha256": item["verdict_sha256"],
+            }
+        )
     marker = {
         "name": placed.name,
         "digest": placed.digest,
@@ -92,7 +119,10 @@ def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> None
         raise LawError(
             f"{where}: {int((has_reason != (looked_at & ~keep)).sum())} documents are dropped without a reason or kept with one."
         )
-    n_dropped = sum(item["dropped"].values())
+    counted = {row["values"]: row["counts"] for row in pc.value_counts(table.column("reason").drop_null()).to_pylist()}
+    if counted != item["dropped"]:
+        raise LawError(f"{where}: the verdict file drops {counted}, its marker says {item['dropped']}.")
+    n_dropped = sum(counted.values())
     if (
         item["docs_in"] != item["kept"] + n_dropped
         or item["kept"] != int(keep.sum())

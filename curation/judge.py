@@ -21,7 +21,7 @@ from curation.errors import CorpusmillError, RunError
 from curation.records import verdict_schema
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
 from curation.shards import Shard, alive_mask, batches, open_table, write_table
-from curation.steps import PlacedStep, StepContext
+from curation.steps import PlacedStep, context_of
 from curation.verdicts import DataSetStep, Decision, Filter
 
 __all__ = ["done_item", "judge_shard", "write_step_card"]
@@ -96,8 +96,7 @@ def _judge_one(
         alive = alive_mask(placed.previous, shard)
         try:
             if isinstance(step, DataSetStep):
-                context = StepContext(shards, placed.previous, run.work / placed.folder.name, memory_mb)
-                decision, scores = step.verdicts(shard_index, context)
+                decision, scores = step.verdicts(shard_index, context_of(run, placed, shards, memory_mb))
             else:
                 assert isinstance(step, Filter)
                 scores = _scores(run, placed, step, shard, alive)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from curation.config import RunConfig
-from curation.errors import ConfigError, CorpusmillError
+from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
-from curation.pipeline import Pass, Pipeline, check_plan_unchanged
+from curation.pipeline import Pass, Pipeline
 from curation.pool import Pool
-from curation.run import Run, code_version, new_run_id, read_json, utc_now, write_json
+from curation.run import Run, checked_run_id, code_version, new_run_id, read_json, run_lock, utc_now, write_json
 
 __all__ = ["Progress", "drive", "finish_run", "start_run"]
 
@@ -47,57 +47,99 @@ def start_run(
         InputError: an input is missing, or changed since the run began.
         ConfigError: the run exists with other inputs or other ingest settings.
     """
-    from curation.ingest.plan import plan_inputs
+    from curation.ingest.find import find_inputs
 
-    plan = plan_inputs(list(inputs), config.top.ingest, workers=workers).to_json()
-    job = _job(config, plan, judge_all)
+    listed: list[tuple[str, int, str]] = [(f.source, f.size, f.mtime) for f in find_inputs(list(inputs))[0]]
+    job = _job(config, listed, judge_all)
     if run_id is None:
-        run_id = (None if new else _latest_run_of(root, job)) or new_run_id(config.top.name, job)
-    ingest = digest8([_documents_of(config), judge_all])
-    run = Run.create(
-        root,
-        run_id=run_id,
-        config_text=config.to_yaml(),
-        config_digest=config.digest(),
-        inputs=[i["source"] for i in plan["inputs"]],
-        extra={"job": job, "ingest": ingest, "judge_all": judge_all, "engine": engine},
-    )
-    _check_same_documents(run, plan, ingest)
-    run.update(job=job)
+        run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
+    with run_lock(root.resolve() / "runs" / checked_run_id(run_id)):
+        _refuse_if_driven_elsewhere(root.resolve() / "runs" / run_id, engine)
+        run = Run.create(
+            root,
+            run_id=run_id,
+            config_text=config.to_yaml(),
+            config_digest=config.digest(),
+            inputs=[source for source, _, _ in listed],
+            extra={"job": job, "ingest": _ingest_digest(config, judge_all), "judge_all": judge_all, "engine": engine},
+        )
+        if run.info["ingest"] != _ingest_digest(config, judge_all):
+            raise ConfigError(
+                f"run {run_id} was ingested with other ingest settings; its documents would not be the same. "
+                "Start a new run (leave out --run, or choose another run id)."
+            )
+        _settle_plan(run, inputs, listed, config, workers)
+        if run.info["job"] != job:
+            run.update(job=job)
     return Pipeline(run, config)
 
 
-def _check_same_documents(run: Run, plan: dict[str, Any], ingest: str) -> None:
-    """Refuse to go on with a run whose documents would be others than those it has; else store the plan."""
-    if run.info["ingest"] != ingest:
-        raise ConfigError(
-            f"run {run.run_id} was ingested with other ingest settings; its documents would not be the same. "
-            "Start a new run (leave out --run, or choose another run id)."
+def _refuse_if_driven_elsewhere(folder: Path, engine: dict[str, Any] | None) -> None:
+    """A run that an engine is driving holds no lock between its tasks: nobody else may take it up meanwhile."""
+    if not (folder / "run.json").exists():
+        return
+    info = Run(folder).info
+    if info["state"] == "running" and info["engine"] != engine and info["engine"] is not None:
+        raise RunError(
+            f"run {info['run_id']} is being driven by {info['engine']}. Wait for it to end, or begin another run with --new."
         )
+
+
+def _settle_plan(
+    run: Run, inputs: Sequence[str], listed: Sequence[tuple[str, int, str]], config: RunConfig, workers: int
+) -> None:
+    """Plan a new run; of an old one check that its inputs are still those that were planned."""
+    from curation.ingest.plan import plan_inputs
+
     stored = run.shards / "plan.json"
-    if stored.exists():
-        check_plan_unchanged(read_json(stored), plan, run.run_id)
-    else:
-        write_json(stored, plan)
+    if not stored.exists():
+        write_json(stored, plan_inputs(list(inputs), config.top.ingest, workers=workers).to_json())
+    planned = {i["source"]: (i["size"], i["mtime"]) for i in read_json(stored)["inputs"]}
+    now = {source: (size, mtime) for source, size, mtime in listed}
+    changed = sorted(source for source in planned.keys() | now.keys() if planned.get(source) != now.get(source))
+    if changed:
+        raise InputError(
+            f"{len(changed)} inputs changed since run {run.run_id} began, such as {changed[0]}. "
+            "Start a new run (leave out --run), or put the inputs back."
+        )
 
 
 def _documents_of(config: RunConfig) -> dict[str, Any]:
-    """The ingest settings that decide what the documents are: all but the limit at which a run gives up."""
-    return config.top.ingest.model_dump(mode="json", exclude={"max_quarantine_share"})
+    """The ingest settings that decide what the documents are: all but the limits at which a run gives up."""
+    return config.top.ingest.model_dump(mode="json", exclude={"max_quarantine_share", "max_damaged_share"})
 
 
-def _job(config: RunConfig, plan: dict[str, Any], judge_all: bool) -> str:
+def _ingest_digest(config: RunConfig, judge_all: bool) -> str:
+    return digest8([_documents_of(config), judge_all])
+
+
+def _job(config: RunConfig, listed: Sequence[tuple[str, int, str]], judge_all: bool) -> str:
     """Digest of everything that decides a run's result: config, inputs and code version."""
-    inputs = [[i["source"], i["size"], i["mtime"]] for i in plan["inputs"]]
     resolved = {**config.resolved(), "ingest": _documents_of(config)}
-    return digest8({"config": resolved, "inputs": inputs, "code": code_version(), "judge_all": judge_all})
+    return digest8(
+        {"config": resolved, "inputs": [list(one) for one in listed], "code": code_version(), "judge_all": judge_all}
+    )
+
+
+def _free_run_id(root: Path, name: str, job: str) -> str:
+    """A new run id; two runs of one job that begin in the same second get a number."""
+    wanted = new_run_id(name, job)
+    names = [wanted, *(f"{wanted}-{number}" for number in range(2, 1000))]
+    return next(one for one in names if not (root / "runs" / one).exists())
 
 
 def _latest_run_of(root: Path, job: str) -> str | None:
-    """Id of the newest run under `root` of the same job."""
-    found = [read_json(path) for path in (root / "runs").glob("*/run.json")]
-    same = [info for info in found if info.get("job") == job]
-    return max(same, key=lambda info: (info["start"], info["run_id"]))["run_id"] if same else None
+    """Id of the newest run under `root` of the same job that no engine drives."""
+    same = []
+    for path in (root / "runs").glob("*/run.json"):
+        try:
+            info = read_json(path)
+        except RunError as error:
+            log.warning("left out while looking for the run of this job: %s", error)
+            continue
+        if info.get("job") == job and info.get("engine") is None:
+            same.append((info["start"], info["run_id"]))
+    return max(same)[1] if same else None
 
 
 def drive(pipeline: Pipeline, *, workers: int, progress: Progress | None = None) -> None:
@@ -105,21 +147,29 @@ def drive(pipeline: Pipeline, *, workers: int, progress: Progress | None = None)
 
     Raises:
         CorpusmillError: what went wrong; run.json says `failed`, and the same call goes on from there.
+        RunError: another process holds the run; nothing is changed.
     """
-    report = progress or (lambda work, done: None)
-    try:
-        with pipeline.run.locked(), Pool(pipeline.run.folder, workers) as pool:
-            pipeline.run.sweep()
-            for stage in pipeline.stages():
-                for work in pipeline.passes(stage):
-                    report(work, 0)
-                    for done, _ in enumerate(pool.run(work), start=1):
-                        report(work, done)
-                pipeline.close(stage)
-    except BaseException as error:
-        message = str(error) if isinstance(error, CorpusmillError) else f"{type(error).__name__}: {error}"
-        pipeline.run.update(state="failed", end=utc_now(), error=message)
-        raise
+    with pipeline.run.locked():
+        pipeline.run.sweep()
+        try:
+            with Pool(pipeline.run.folder, workers) as pool:
+                for stage in pipeline.stages():
+                    _drive_stage(pipeline, stage, pool, progress or (lambda work, done: None))
+        except BaseException as error:
+            message = str(error) if isinstance(error, CorpusmillError) else f"{type(error).__name__}: {error}"
+            pipeline.run.update(state="failed", end=utc_now(), error=message)
+            raise
+
+
+def _drive_stage(pipeline: Pipeline, stage: str, pool: Pool, progress: Progress) -> None:
+    passes = pipeline.passes(stage)
+    if passes and pipeline.run.info["state"] != "running":
+        pipeline.run.update(state="running", end=None, error=None)
+    for work in passes:
+        progress(work, 0)
+        for done, _ in enumerate(pool.run(work), start=1):
+            progress(work, done)
+    pipeline.close(stage)
 
 
 def finish_run(pipeline: Pipeline) -> dict[str, Any]:
@@ -128,9 +178,13 @@ def finish_run(pipeline: Pipeline) -> dict[str, Any]:
     from curation.report.build import write_report
 
     funnel = build_funnel(pipeline)
-    write_json(pipeline.run.report / "funnel.json", funnel)
-    if pipeline.run.info["state"] != "done":
-        pipeline.run.update(state="done", end=utc_now(), error=None)
-    write_report(pipeline.run.folder)
-    pipeline.run.sweep()
+    run = pipeline.run
+    path = run.report / "funnel.json"
+    unchanged = path.exists() and read_json(path) == funnel and (run.report / "report.html").exists()
+    if run.info["state"] == "done" and unchanged:
+        return funnel
+    write_json(path, funnel)
+    run.update(state="done", end=utc_now(), error=None)
+    write_report(run.folder)
+    run.sweep()
     return funnel

@@ -17,19 +17,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curation.close import close_step, is_closed
+from curation.close import close_step, has_size, is_closed
 from curation.config import RunConfig, parse_config
-from curation.errors import InputError, RunError
+from curation.errors import RunError
 from curation.ids import digest8
 from curation.judge import judge_shard
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
 from curation.shards import Shard, alive_mask, shards_of
-from curation.steps import PlacedStep, StepContext, place_steps, stage_of_each
+from curation.steps import PlacedStep, StepContext, context_of, place_steps, stage_of_each
 from curation.verdicts import STAGES, DataSetStep
 
 __all__ = ["ALL_STAGES", "Pass", "Pipeline"]
 
 ALL_STAGES = ("ingest", *STAGES, "pack")
+
+PACKED_FILES = ("tokens.arrow", "documents.parquet", "manifest.json")
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,20 @@ class Pipeline:
     def passes(self, stage: str) -> list[Pass]:
         """The passes of a stage that is not closed yet; empty if it is. After ingest, every stage can be asked."""
         if stage == "ingest":
-            closed = (self.run.shards / "_done.json").exists()
-            return [] if closed else [Pass("ingest", "ingest.read", len(self.plan.parts), "part")]
+            return [] if self._ingest_closed() else [Pass("ingest", "ingest.read", len(self.plan.parts), "part")]
         if stage == "pack":
             return self._pack_passes()
         return self._step_passes(stage)
+
+    def _ingest_closed(self) -> bool:
+        """Whether ingest's marker stands and every shard it names is there, whole; a lost shard opens ingest again."""
+        done = self.run.shards / "_done.json"
+        if not done.exists():
+            return False
+        if all(has_size(self.run.shard_path(s["name"]), s["file_bytes"]) for s in read_json(done)["shards"]):
+            return True
+        done.unlink(missing_ok=True)
+        return False
 
     def _step_passes(self, stage: str) -> list[Pass]:
         passes: list[Pass] = []
@@ -123,7 +134,7 @@ class Pipeline:
         return [Pass("pack", "pack.encode", len(self.shards), "shard"), Pass("pack", "pack.assemble", 1, "file")]
 
     def _context(self, placed: PlacedStep) -> StepContext:
-        return StepContext(self.shards, placed.previous, self.run.work / placed.folder.name, self.config.top.memory_mb)
+        return context_of(self.run, placed, self.shards, self.config.top.memory_mb)
 
     # -- doing it ------------------------------------------------------------------------------
 
@@ -188,9 +199,8 @@ class Pipeline:
         if not path.exists():
             return None
         marker: dict[str, Any] = read_json(path)
-        tokens = self.run.pack / "tokens.arrow"
-        intact = marker["digest"] == self.pack_digest() and tokens.exists() and tokens.stat().st_size == marker["bytes"]
-        return marker if intact else None
+        whole = all(has_size(self.run.pack / name, n_bytes) for name, n_bytes in marker["files"].items())
+        return marker if whole and marker["digest"] == self.pack_digest() else None
 
     def _part_path(self, shard: Shard) -> Path:
         return self.run.work / f"pack-{self.pack_digest()}" / f"{shard.name}.arrow"
@@ -227,9 +237,14 @@ class Pipeline:
                 run_id=self.run.run_id,
                 config_digest=self.config.digest(),
             )
-        tokens = self.run.pack / "tokens.arrow"
-        total = _used([used, *markers])
-        marker = {"digest": self.pack_digest(), "bytes": tokens.stat().st_size, "packed": packed, **total}
+        files = {name: (self.run.pack / name).stat().st_size for name in PACKED_FILES}
+        marker = {
+            "digest": self.pack_digest(),
+            "bytes": files["tokens.arrow"],
+            "files": files,
+            "packed": packed,
+            **_used([used, *markers]),
+        }
         write_json(self.run.pack / "_done.json", marker)
         return {"item": 0, **packed}
 
@@ -254,12 +269,13 @@ class Pipeline:
             if its_stage == stage:
                 marker = close_step(placed, self.shards, self._passes_used(placed))
                 counts[placed.name] = {key: marker[key] for key in ("docs_in", "docs_kept", "seconds", "peak_rss_mb")}
-                shutil.rmtree(self.run.work / placed.folder.name, ignore_errors=True)
+                for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
+                    shutil.rmtree(left, ignore_errors=True)
         return counts
 
     def _passes_used(self, placed: PlacedStep) -> dict[str, float]:
         """Seconds and peak memory of the passes before a data-set step's verdicts, from their markers."""
-        markers = [read_json(path) for path in (self.run.work / placed.folder.name).glob("*/_items/*.json")]
+        markers = [read_json(path) for path in self._context(placed).folder.glob("*/_items/*.json")]
         return _used(markers)
 
     def _close_ingest(self) -> dict[str, Any]:
@@ -304,19 +320,3 @@ def _used(markers: Sequence[dict[str, Any]]) -> dict[str, float]:
         "seconds": sum(marker["seconds"] for marker in markers),
         "peak_rss_mb": max((marker["peak_rss_mb"] for marker in markers), default=0.0),
     }
-
-
-def check_plan_unchanged(stored: Any, planned: Any, run_id: str) -> None:
-    """Refuse to continue a run whose inputs changed since it began.
-
-    Raises:
-        InputError: names the first inputs that differ.
-    """
-    before = {i["source"]: (i["size"], i["mtime"]) for i in stored["inputs"]}
-    now = {i["source"]: (i["size"], i["mtime"]) for i in planned["inputs"]}
-    changed: Sequence[str] = sorted(s for s in before.keys() | now.keys() if before.get(s) != now.get(s))
-    if changed:
-        raise InputError(
-            f"{len(changed)} inputs changed since run {run_id} began, such as {changed[0]}. "
-            "Start a new run (leave out --run), or put the inputs back."
-        )

@@ -32,8 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from curation.errors import ConfigError, RunError
+from curation.ids import digest8
 
-__all__ = ["Run", "file_sha256", "new_run_id", "publish", "read_json", "write_json"]
+__all__ = ["Run", "checked_run_id", "file_sha256", "new_run_id", "publish", "read_json", "run_lock", "write_json"]
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 FORMAT_VERSION = 1
@@ -44,6 +45,19 @@ def new_run_id(name: str, digest: str) -> str:
     safe = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower() or "run"
     stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
     return f"{safe[:40]}-{stamp}-{digest[:4]}"
+
+
+def checked_run_id(run_id: str) -> str:
+    """The run id, if it is safe in a path.
+
+    Raises:
+        ConfigError: it is not.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise ConfigError(
+            f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', at most 120, not starting with a sign."
+        )
+    return run_id
 
 
 def file_sha256(path: Path) -> str:
@@ -61,30 +75,41 @@ def publish(path: Path) -> Iterator[Path]:
     Raises:
         RunError: the disk is full or the folder cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb+") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
         _fsync_folder(path.parent)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            free = shutil.disk_usage(path.parent).free // 2**20
-            raise RunError(
-                f"the disk is full: {path} could not be written ({free} MB free). "
-                "Free some space or choose another --root, then run the same command again: it goes on where it stopped."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            raise RunError(
-                f"{path} could not be written: {error.strerror}. Check the rights of the root folder."
-            ) from error
-        raise
+        _remove_if_there(temporary)
+        raise _not_written(path, error) from error
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        _remove_if_there(temporary)
         raise
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", platform.node()) or "host"
+
+
+def _remove_if_there(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _not_written(path: Path, error: OSError) -> RunError:
+    """What to tell about a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(path.parent).free // 2**20
+        return RunError(
+            f"the disk is full: {path} could not be written ({free} MB free). "
+            "Free some space, then run the same command again: it goes on where it stopped."
+        )
+    why = error.strerror or str(error)
+    return RunError(f"{path} could not be written: {why}. Check that its folder is one, and may be written to.")
 
 
 def _fsync_folder(folder: Path) -> None:
@@ -146,22 +171,13 @@ class Run:
         Raises:
             ConfigError: the run id is not safe in a path, or the run exists with other inputs.
         """
-        if not _RUN_ID.fullmatch(run_id):
-            raise ConfigError(
-                f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', at most 120, not starting with a sign."
-            )
-        folder = root.resolve() / "runs" / run_id
-        if (folder / "run.json").exists():
-            run = cls(folder)
-            if run.info["inputs"] != inputs:
-                raise ConfigError(
-                    f"run {run_id} exists in {root} with other inputs: choose another run id. It reads {run.info['inputs'][:3]} ..."
-                )
-        else:
+        folder = root.resolve() / "runs" / checked_run_id(run_id)
+        named = {"files": len(inputs), "digest": digest8(inputs), "first": inputs[:3]}
+        if not (folder / "run.json").exists():
             info = {
                 "format": FORMAT_VERSION,
                 "run_id": run_id,
-                "inputs": inputs,
+                "inputs": named,
                 "config_digest": config_digest,
                 "code_version": code_version(),
                 "host": platform.node(),
@@ -171,10 +187,14 @@ class Run:
                 **(extra or {}),
             }
             write_json(folder / "run.json", info)
-            run = cls(folder)
-        with publish(folder / "config.yaml") as temporary:
-            temporary.write_text(config_text, encoding="utf-8")
-        run.update(config_digest=config_digest, state="running", end=None)
+        run = cls(folder)
+        if run.info["inputs"] != named:
+            first = ", ".join(run.info["inputs"]["first"])
+            raise ConfigError(f"run {run_id} exists in {root} with other inputs ({first} ...): choose another run id.")
+        if not run.config_path.exists() or run.config_path.read_text(encoding="utf-8") != config_text:
+            with publish(run.config_path) as temporary:
+                temporary.write_text(config_text, encoding="utf-8")
+            run.update(config_digest=config_digest)
         return run
 
     @classmethod
@@ -200,26 +220,18 @@ class Run:
         write_json(self.folder / "run.json", self.info)
 
     def sweep(self) -> None:
-        """Remove what killed writers left behind. Only while nobody writes, or at the very end."""
+        """Remove temporary files of writers that are dead: of ended processes on this host, or a day old."""
         for path in self.folder.rglob(".*.tmp"):
-            path.unlink(missing_ok=True)
+            *_, host, pid, _, _ = path.name.rsplit(".", 4)
+            with contextlib.suppress(FileNotFoundError):
+                here = host == _host() and pid.isdigit()
+                if (here and not Path(f"/proc/{pid}").exists()) or time.time() - path.stat().st_mtime > 86_400:
+                    path.unlink()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the run for this process on this machine; the lock goes with the process, even when it is killed.
-
-        Items are safe to run twice at once; the lock spares two people the work of doing everything twice.
-
-        Raises:
-            RunError: another process holds it.
-        """
-        with (self.folder / ".lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"run {self.run_id} is in work by another process. Wait for it to end, or begin another run with --new."
-                ) from None
+        """Hold the run for this process; see `run_lock`."""
+        with run_lock(self.folder):
             yield
 
     # -- paths --------------------------------------------------------------------------------
@@ -267,6 +279,30 @@ class Run:
         """The marker of ingest: totals, quarantine, and for each shard name, rows, bytes, sha256."""
         marker: dict[str, Any] = read_json(self.shards / "_done.json")
         return marker
+
+
+@contextlib.contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Hold the run in `folder` for this process; the lock goes with the process, even when it is killed.
+
+    Items are safe to run twice at once; the lock keeps two people from changing a run under each other's hands.
+
+    Raises:
+        RunError: another process on this machine holds it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / ".lock").open("w")
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"run {folder.name} is in work by another process. Wait for it to end, or begin another run with --new."
+            ) from None
+        yield
 
 
 def utc_now() -> str:

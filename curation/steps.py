@@ -23,7 +23,7 @@ from curation.run import Run, read_json
 from curation.shards import Shard, open_table, shards_of
 from curation.verdicts import STAGES, Step
 
-__all__ = ["STEPS", "PlacedStep", "StepContext", "place_steps", "stage_of_each", "step_class"]
+__all__ = ["STEPS", "PlacedStep", "StepContext", "context_of", "place_steps", "stage_of_each", "step_class"]
 
 STEPS: dict[str, str] = {**DATA_SET_STEPS, **FILTERS}
 """Every step by name: the import path of its class."""
@@ -88,6 +88,11 @@ class StepContext:
         """
         marker = read_json(self.item_marker_path(pass_name, item))
         return open_table(self.item_path(pass_name, item), marker["sha256"]).read_all()
+
+
+def context_of(run: Run, placed: PlacedStep, shards: Sequence[Shard], memory_mb: int) -> StepContext:
+    """The context of a data-set step. What its passes write depends on the memory they may use, so the folder names it."""
+    return StepContext(shards, placed.previous, run.work / f"{placed.folder.name}-{memory_mb}mb", memory_mb)
 
 
 def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> list[PlacedStep]:

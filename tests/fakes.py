@@ -17,7 +17,7 @@ from curation.judge import judge_shard
 from curation.records import SHARD_SCHEMA, ScoreColumn
 from curation.run import Run, file_sha256, write_json
 from curation.shards import Shard, alive_mask, open_table, read_column, shards_of
-from curation.steps import PlacedStep, StepContext, place_steps
+from curation.steps import PlacedStep, StepContext, context_of, place_steps
 from curation.verdicts import DataSetStep, Decision, Filter, Step, StepConfig, decide_by_rules
 
 SOURCE = "memory:texts"
@@ -105,7 +105,7 @@ class Judged:
 def run_passes(run: Run, placed: PlacedStep, shards: Sequence[Shard], memory_mb: int = 500) -> StepContext:
     """Do every item of every pass of a data-set step, with its marker, as the pipeline does."""
     assert isinstance(placed.step, DataSetStep)
-    context = StepContext(shards, placed.previous, run.work / placed.folder.name, memory_mb)
+    context = context_of(run, placed, shards, memory_mb)
     for name in placed.step.passes:
         for item in range(placed.step.n_items(name, context)):
             placed.step.run_item(name, item, context)

@@ -68,6 +68,20 @@ def test_closing_twice_changes_nothing(judged: Judged) -> None:
     assert (judged.placed[1].folder / "_done.json").stat().st_mtime_ns == stood
 
 
+@pytest.mark.parametrize("damage", ["delete", "cut"])
+def test_a_lost_or_cut_verdict_file_opens_the_step_again(judged: Judged, damage: str) -> None:
+    """So the same command repairs it, as the error of whoever missed the file says."""
+    close_step(judged.placed[1], judged.shards)
+    path = judged.placed[1].folder / "00000.arrow"
+    if damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-9])
+
+    assert not is_closed(judged.placed[1].folder)
+    assert not (judged.placed[1].folder / "_done.json").exists()
+
+
 def test_an_unfinished_step_cannot_be_closed(judged: Judged) -> None:
     """A shard without verdicts is an error that names the missing marker; nothing is closed."""
     (judged.placed[1].folder / "_items/00001.json").unlink()
@@ -109,7 +123,7 @@ def test_a_damaged_verdict_file_cannot_be_closed(judged: Judged) -> None:
         ),
         (
             lambda t: with_column(with_column(t, "keep", [True, True, None]), "reason", [None, None, None]),
-            r"2 documents in, 1 kept, 1 dropped; the verdict file says 2 in, 2 kept",
+            r"the verdict file drops \{\}, its marker says \{'watched\.too_long': 1\}",
         ),
     ],
     ids=["lost", "invented", "no-reason", "kept-with-reason", "other-count"],

@@ -33,12 +33,35 @@ def test_publish_leaves_the_old_file_and_no_temporary_one_when_the_writer_fails(
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize(("number", "needle"), [(errno.ENOSPC, "disk is full"), (errno.EROFS, "Check the rights")])
+@pytest.mark.parametrize(("number", "needle"), [(errno.ENOSPC, "disk is full"), (errno.EROFS, "Check that its folder")])
 def test_a_full_or_forbidden_disk_is_told_as_such(tmp_path: Path, number: int, needle: str) -> None:
     """ENOSPC and its kin become one message that says what to do, and leave nothing behind."""
     with pytest.raises(RunError, match=needle), publish(tmp_path / "file"):
         raise OSError(number, os.strerror(number))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_below_a_file_is_told_as_such(tmp_path: Path) -> None:
+    """`--root file.txt` is a user's mistake: one message."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(RunError, match="could not be written"):
+        make(tmp_path / "file")
+
+
+def test_sweep_removes_what_the_dead_left_and_nothing_of_the_living(tmp_path: Path) -> None:
+    """A temporary file names its host and process."""
+    run = make(tmp_path)
+    with publish(run.folder / "a") as alive:
+        alive.write_text("x")
+        dead = alive.with_name(alive.name.replace(f".{os.getpid()}.", ".999999999."))
+        dead.write_text("x")
+        elsewhere = alive.with_name(".a.elsewhere.1.abcd.tmp")
+        elsewhere.write_text("x")
+        run.sweep()
+        assert (alive.exists(), dead.exists(), elsewhere.exists()) == (True, False, True)
+        os.utime(elsewhere, (0, 0))
+        run.sweep()
+        assert not elsewhere.exists()
 
 
 def test_a_killed_writer_leaves_no_file_under_the_final_name(tmp_path: Path) -> None:

@@ -1,0 +1,138 @@
+"""Starting and driving a run: found again, guarded against others, repaired."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from curation.config import RunConfig, parse_config
+from curation.errors import ConfigError, InputError, RunError
+from curation.export import kept_batches
+from curation.launch import drive, finish_run, start_run
+from curation.pipeline import Pipeline
+from curation.run import run_lock
+from tests.e2e.conftest import write_corpus
+
+CONFIG = "name: t\ningest: {max_quarantine_share: 0.2}\nsteps: [exact, length]\npack: {seq_len: 256}\n"
+
+
+def config(*overrides: str) -> RunConfig:
+    return parse_config(CONFIG, overrides=overrides)
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Pipeline:
+    """A finished run over 60 documents."""
+    write_corpus(tmp_path / "a.jsonl", 60)
+    pipeline = start_run(config(), [str(tmp_path / "a.jsonl")], tmp_path / "root")
+    drive(pipeline, workers=1)
+    finish_run(pipeline)
+    return pipeline
+
+
+def again(pipeline: Pipeline, tmp_path: Path, *overrides: str, run_id: str | None = None) -> Pipeline:
+    return start_run(config(*overrides), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id=run_id)
+
+
+def kept(pipeline: Pipeline) -> list[str]:
+    return [doc_id for batch in kept_batches(pipeline, ("id",)) for doc_id in batch.column(0).to_pylist()]
+
+
+def test_a_finished_run_is_left_alone(done: Pipeline, tmp_path: Path) -> None:
+    """The same job again changes no file, not even a time in run.json."""
+    before = {path: path.read_bytes() for path in done.run.folder.rglob("*") if path.is_file()}
+    second = again(done, tmp_path)
+    drive(second, workers=1)
+    finish_run(second)
+    assert {path: path.read_bytes() for path in done.run.folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "lost", ["shards/*.arrow", "steps/*/00000-000.arrow", "pack/tokens.arrow", "pack/documents.parquet"]
+)
+@pytest.mark.parametrize("damage", ["delete", "cut"])
+def test_the_same_job_repairs_what_was_lost(done: Pipeline, tmp_path: Path, lost: str, damage: str) -> None:
+    """A deleted or cut file of a finished run is made anew, byte for byte, as the errors promise."""
+    for path in list(done.run.folder.glob(lost)):
+        whole = path.read_bytes()
+        if damage == "delete":
+            path.unlink()
+        else:
+            path.write_bytes(whole[: len(whole) // 2])
+        second = again(done, tmp_path)
+        drive(second, workers=1)
+        finish_run(second)
+        assert path.read_bytes() == whole
+
+
+def test_another_process_that_holds_the_run_changes_nothing(done: Pipeline, tmp_path: Path) -> None:
+    """Neither its config nor its state, whatever was asked for."""
+    before = (done.run.config_path.read_bytes(), (done.run.folder / "run.json").read_bytes())
+    with run_lock(done.run.folder):
+        with pytest.raises(RunError, match="in work by another process"):
+            again(done, tmp_path, "length.min_units=90", run_id=done.run.run_id)
+        with pytest.raises(RunError, match="in work by another process"):
+            drive(done, workers=1)
+    assert (done.run.config_path.read_bytes(), (done.run.folder / "run.json").read_bytes()) == before
+
+
+def test_a_run_that_an_engine_drives_is_not_taken_up(done: Pipeline, tmp_path: Path) -> None:
+    """An engine holds no lock between its tasks: the same job begins a run of its own, and --run is refused."""
+    done.run.update(state="running", engine={"engine": "airflow", "dag_run_id": "x"})
+    assert again(done, tmp_path).run.run_id != done.run.run_id
+    with pytest.raises(RunError, match="driven by"):
+        again(done, tmp_path, run_id=done.run.run_id)
+
+
+def test_a_damaged_run_json_does_not_block_others(done: Pipeline, tmp_path: Path) -> None:
+    """It is left out with a warning."""
+    (tmp_path / "root/runs/broken").mkdir()
+    (tmp_path / "root/runs/broken/run.json").write_text("{")
+    assert again(done, tmp_path).run.run_id == done.run.run_id
+
+
+def test_changed_inputs_and_other_ingest_settings_are_refused(done: Pipeline, tmp_path: Path) -> None:
+    """A run's documents never change under its verdicts."""
+    with pytest.raises(ConfigError, match="other ingest settings"):
+        again(done, tmp_path, "ingest.id_column=name", run_id=done.run.run_id)
+    os.utime(tmp_path / "a.jsonl", (1, 1))
+    with pytest.raises(InputError, match=r"1 inputs changed since run .*a\.jsonl"):
+        again(done, tmp_path, run_id=done.run.run_id)
+    assert again(done, tmp_path).run.run_id != done.run.run_id
+
+
+def test_other_memory_after_a_stop_between_passes_keeps_the_same_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of hash ranges follows the memory; files of another number are never mixed in."""
+    monkeypatch.setattr("curation.dedup.exact._BYTES_PER_DOCUMENT", 500_000)
+    write_corpus(tmp_path / "a.jsonl", 3000)
+    whole = start_run(config("pack=", "memory_mb=900"), [str(tmp_path / "a.jsonl")], tmp_path / "whole")
+    drive(whole, workers=1)
+
+    stopped = start_run(config("pack=", "memory_mb=500"), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id="r")
+    stopped.run_item("ingest.read", 0)
+    stopped.close("ingest")
+    scatter, resolve, _ = stopped.passes("dedup")
+    assert resolve.n_items > 3
+    for item in range(scatter.n_items):
+        stopped.run_item("exact.scatter", item)
+    for item in range(2):
+        stopped.run_item("exact.resolve", item)
+    second = start_run(config("pack=", "memory_mb=900"), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id="r")
+    drive(second, workers=1)
+    assert kept(second) == kept(whole)
+
+
+def test_a_failure_is_written_down_with_its_message(tmp_path: Path) -> None:
+    """run.json says failed and why; the next call goes on."""
+    (tmp_path / "a.jsonl").write_text("no json\n" * 9 + '{"text": "x"}\n')
+    pipeline = start_run(config(), [str(tmp_path / "a.jsonl")], tmp_path / "root")
+    with pytest.raises(InputError):
+        drive(pipeline, workers=1)
+    info = json.loads((pipeline.run.folder / "run.json").read_text())
+    assert info["state"] == "failed"
+    assert "could not be read" in info["error"]
