@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokenization.layout import Header
     from tokenization.tokenizer import Encoded, Tokenizer
 
-__all__ = ["PackConfig", "assemble", "encode_shard", "pack_digest"]
+__all__ = ["PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
 
 VERSION = 1
 """Raised whenever the same documents and config may give another token file."""
@@ -63,15 +63,24 @@ class PackConfig(BaseModel):
 
 
 def pack_digest(config: PackConfig) -> str:
-    """8 hex digits over everything that decides the token file beside the documents.
+    """Digest of everything about the config that decides the token file or whether it may be made.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded.
     """
     settings = config.model_dump(mode="json", exclude={"tokenizer", "engine"})
-    if config.engine != "auto":
-        settings["engine"] = config.engine  # asked for when the other is in doubt: nothing of it may be used again
-    return digest8({"version": VERSION, **settings, "tokenizer": _tokenizer(config).fingerprint()})
+    return digest8({"version": VERSION, **settings, "ids": encode_digest(config)})
+
+
+def encode_digest(config: PackConfig) -> str:
+    """Digest of what decides the ids alone: another seq_len, strategy or limit encodes nothing again.
+
+    Raises:
+        ConfigError: the tokenizer cannot be loaded.
+    """
+    # An engine is asked for when the other is in doubt: then nothing that the other made may be used again.
+    engine = {"engine": config.engine} if config.engine != "auto" else {}
+    return digest8({"version": VERSION, **engine, "tokenizer": _tokenizer(config).fingerprint()})
 
 
 def encode_shard(shard_path: Path, keep: Any, out: Path, config: PackConfig) -> dict[str, Any]:

@@ -186,13 +186,16 @@ class Pipeline:
     def _last_folder(self) -> Path | None:
         return self.placed[-1].folder if self.placed else None
 
+    def _verdicts_digest(self) -> str:
+        """Digest of what is kept: the last step's, or that of the shards where there are no steps."""
+        return self.placed[-1].digest if self.placed else digest8([[s.name, s.sha256] for s in self.shards])
+
     def pack_digest(self) -> str:
         """Digest of everything that decides the token file: the last step's verdicts and the pack config."""
         from curation.pack import pack_digest
 
         assert self.config.top.pack is not None
-        last = self.placed[-1].digest if self.placed else digest8([[s.name, s.sha256] for s in self.shards])
-        return digest8([last, pack_digest(self.config.top.pack)])
+        return digest8([self._verdicts_digest(), pack_digest(self.config.top.pack)])
 
     def _pack_done(self) -> dict[str, Any] | None:
         path = self.run.pack / "_done.json"
@@ -203,7 +206,11 @@ class Pipeline:
         return marker if whole and marker["digest"] == self.pack_digest() else None
 
     def _part_path(self, shard: Shard) -> Path:
-        return self.run.work / f"pack-{self.pack_digest()}" / f"{shard.name}.arrow"
+        from curation.pack import encode_digest
+
+        assert self.config.top.pack is not None
+        digest = digest8([self._verdicts_digest(), encode_digest(self.config.top.pack)])
+        return self.run.work / f"pack-{digest}" / f"{shard.name}.arrow"
 
     def _encode(self, item: int) -> dict[str, Any]:
         from curation.pack import encode_shard

@@ -136,3 +136,20 @@ def test_a_failure_is_written_down_with_its_message(tmp_path: Path) -> None:
     info = json.loads((pipeline.run.folder / "run.json").read_text())
     assert info["state"] == "failed"
     assert "could not be read" in info["error"]
+
+
+def test_a_raised_limit_after_encoding_encodes_nothing_again(tmp_path: Path) -> None:
+    """What the error advises must not cost the whole encoding: parts depend on verdicts and tokenizer alone."""
+    write_corpus(tmp_path / "a.jsonl", 60)
+    pipeline = start_run(config(), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id="r")
+    for stage in ("ingest", "dedup", "quality"):
+        for work in pipeline.passes(stage):
+            for item in range(work.n_items):
+                pipeline.run_item(work.name, item)
+        pipeline.close(stage)
+    pipeline.run_item("pack.encode", 0)
+    second = start_run(
+        config("pack.max_unk_share=0.5", "pack.seq_len=512"), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id="r"
+    )
+    assert second.run_item("pack.encode", 0)["reused"] is True
+    assert second.pack_digest() != pipeline.pack_digest()
