@@ -1,4 +1,7 @@
-"""One document's path through a run: where it came from, what each step scored and said, the copy that was kept."""
+"""One document's path through a run: where it came from, what each step scored and said, the copy that was kept.
+
+Costs a look at the id columns of every shard, and the hash of those that hold a document that is shown.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,15 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError
 from curation.pipeline import Pipeline
-from curation.shards import Shard, batches, item_marker, open_table
+from curation.shards import Shard, item_marker, open_table
 from curation.steps import PlacedStep
 from curation.terminal import printable
 
 __all__ = ["Explanation", "StepVerdict", "explain", "explanation_lines"]
+
+_LINE_DIGITS = 18
+"""No line number has more: it would not fit into the int64 of its column."""
+_SHOWN_COLUMNS = ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,9 @@ def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanatio
     Raises:
         ConfigError: nothing in the run is called so.
     """
+    wanted = wanted.encode("utf-8", "replace").decode(
+        "utf-8"
+    )  # a byte of the command line that is no UTF-8 is in no id
     found: list[Explanation] = []
     for index, shard in enumerate(pipeline.shards):
         for row, document in _rows_called(shard, wanted):
@@ -72,20 +82,41 @@ def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanatio
 def _rows_called(shard: Shard, wanted: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows of a shard by id, doc_id or FILE:LINE."""
     hexed = _hex16(wanted)
-    file, colon, line = wanted.rpartition(":")
-    by_place = bool(colon) and line.isdigit()
-    for start, batch in batches(shard, ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]):
+    place = _place(wanted)
+    for start, batch in _unverified(shard):
         hit = pc.equal(batch.column("id"), wanted)
         if hexed is not None:
             hit = pc.or_(hit, pc.equal(batch.column("doc_id"), pa.scalar(hexed, pa.binary(16))))
-        if by_place:
+        if place is not None:
             source = batch.column("source").cast(pa.string())
-            place = pc.and_(pc.ends_with(source, file), pc.equal(batch.column("line"), int(line)))
-            hit = pc.or_(hit, place)
-        for row in pc.indices_nonzero(hit).to_pylist():
-            document = batch.slice(row, 1).to_pylist()[0]
+            there = pc.and_(pc.ends_with(source, place[0]), pc.equal(batch.column("line"), place[1]))
+            hit = pc.or_(hit, there)
+        rows = pc.indices_nonzero(hit).to_pylist()
+        if rows:
+            # What is shown must be what was written: only now the whole shard is hashed, once.
+            open_table(shard.path, shard.sha256, shard.rows)
+        for row in rows:
+            document = batch.select(_SHOWN_COLUMNS).slice(row, 1).to_pylist()[0]
             document["doc_id"] = document["doc_id"].hex()
             yield start + row, document
+
+
+def _unverified(shard: Shard) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of a shard with their first rows, without hashing it: only the columns that are asked for are read."""
+    reader = open_table(shard.path, None, shard.rows)
+    start = 0
+    for number in range(reader.num_record_batches):
+        batch = reader.get_batch(number)
+        yield start, batch
+        start += batch.num_rows
+
+
+def _place(wanted: str) -> tuple[str, int] | None:
+    """FILE and LINE of `FILE:LINE`."""
+    file, _, line = wanted.rpartition(":")
+    if not file or not (line.isascii() and line.isdigit()) or len(line) > _LINE_DIGITS:
+        return None
+    return file, int(line)
 
 
 def _hex16(text: str) -> bytes | None:
@@ -119,14 +150,14 @@ def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict
 
 def _quarantined(pipeline: Pipeline, wanted: str) -> Iterator[dict[str, Any]]:
     """Quarantined records at FILE:LINE."""
-    file, colon, line = wanted.rpartition(":")
-    if not (colon and line.isdigit() and file):
+    place = _place(wanted)
+    if place is None:
         return
     for path in sorted(pipeline.run.quarantine.glob("*.jsonl")):
         with path.open(encoding="utf-8") as stream:
             for row in stream:
                 entry = json.loads(row)
-                if entry["line"] == int(line) and str(entry["file"]).endswith(file):
+                if entry["line"] == place[1] and str(entry["file"]).endswith(place[0]):
                     yield entry
 
 
