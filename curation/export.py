@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from curation.errors import ConfigError
+from curation.errors import ConfigError, RunError
 from curation.pipeline import Pipeline
 from curation.run import publish
 from curation.shards import alive_mask, batches
@@ -30,7 +30,12 @@ FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 
 
 def kept_batches(pipeline: Pipeline, columns: tuple[str, ...] = COLUMNS) -> Iterator[pa.RecordBatch]:
-    """Batches of the documents that every step kept, in run order."""
+    """Batches of the documents that every step kept, in run order.
+
+    Raises:
+        RunError: the last step is not done.
+    """
+    _check_done(pipeline)
     last = pipeline.placed[-1].folder if pipeline.placed else None
     for shard in pipeline.shards:
         alive = alive_mask(last, shard)
@@ -42,6 +47,19 @@ def kept_batches(pipeline: Pipeline, columns: tuple[str, ...] = COLUMNS) -> Iter
                 yield batch.filter(pa.array(keep))
 
 
+def _check_done(pipeline: Pipeline) -> None:
+    """Refuse a run of which it is not decided yet what it keeps."""
+    run = pipeline.run
+    missing = [] if (run.shards / "_done.json").exists() else ["ingest"]
+    if not missing:
+        missing = [placed.name for placed in pipeline.placed if not (placed.folder / "_done.json").exists()]
+    if missing:
+        raise RunError(
+            f"run {run.run_id} is not done: {missing[0]} has no marker, so what it keeps is not decided "
+            f"(state: {run.info.get('state')}). Run the command that began it again; it goes on where it stopped."
+        )
+
+
 def export_kept(pipeline: Pipeline, output: Path) -> int:
     """Write the kept documents to `output`, atomically; returns how many there are.
 
@@ -51,6 +69,7 @@ def export_kept(pipeline: Pipeline, output: Path) -> int:
     """
     if not output.name.endswith(FORMATS):
         raise ConfigError(f"--output {output}: expected a name that ends in {', '.join(FORMATS)}.")
+    _check_done(pipeline)
     with publish(output) as temporary:
         if output.name.endswith(".parquet"):
             return _write_parquet(pipeline, temporary)
