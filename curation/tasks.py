@@ -54,7 +54,9 @@ __all__ = [
 log = logging.getLogger("corpusmill")
 
 CHUNK_MB = 256
-"""Text of one mapped task: 20 s or more at 10 MB/s, so that 0.1 to 0.6 s of scheduling a task stay below 3 %."""
+"""Text of one mapped task at least. It is worked on for 3 to 25 s a pass; a task itself costs about a second."""
+FEW_CHUNKS = 8
+"""Up to this many chunks are as small as that, to give cores work; what is beyond comes in chunks four times as large."""
 MAX_CHUNKS = 64
 """Mapped tasks of one pass at most; with more text chunks grow, not their number. Airflow's own limit is 1,024."""
 
@@ -200,18 +202,24 @@ def _weights(pipeline: Pipeline, work: Pass) -> list[float]:
 
 
 def _cut(weights: Sequence[float], chunk_bytes: float) -> list[str]:
-    """Consecutive items in chunks of about equal weight: as few as keep to `chunk_bytes`, at most MAX_CHUNKS."""
+    """Consecutive items in chunks of about equal weight; see CHUNK_MB, FEW_CHUNKS, MAX_CHUNKS."""
     total = sum(weights)
-    n_chunks = max(1, min(MAX_CHUNKS, len(weights), -int(-total // chunk_bytes)))
+    n_wanted = -int(-total // chunk_bytes)
+    if n_wanted > FEW_CHUNKS:
+        n_wanted = FEW_CHUNKS - (FEW_CHUNKS - n_wanted) // 4
+    n_chunks = max(1, min(MAX_CHUNKS, len(weights), n_wanted))
     chunk_of: list[int] = []
     before = 0.0
     for weight in weights:
         middle = before + weight / 2
         chunk_of.append(min(n_chunks - 1, int(middle * n_chunks / total)) if total else 0)
         before += weight
-    first_of = {chunk: len(chunk_of) - 1 - chunk_of[::-1].index(chunk) for chunk in chunk_of}
-    starts = {chunk: chunk_of.index(chunk) for chunk in first_of}
-    return [f"{starts[chunk]}-{first_of[chunk]}" for chunk in starts]
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for index, chunk in enumerate(chunk_of):
+        first.setdefault(chunk, index)
+        last[chunk] = index
+    return [f"{first[chunk]}-{last[chunk]}" for chunk in first]
 
 
 def work(folder: Path, stage: str, passes: Sequence[str], chunk: str) -> dict[str, Any]:
@@ -305,6 +313,10 @@ def report(folder: Path, failed: Sequence[str]) -> dict[str, Any]:
     except CorpusmillError as broken:
         pipeline.run.update(state="failed", end=utc_now(), error=str(broken))
         write_report(folder)
+        raise
+    except Exception as fault:
+        # A fault of ours must not leave a run that is "running" for ever.
+        pipeline.run.update(state="failed", end=utc_now(), error=f"the report failed: {type(fault).__name__}: {fault}")
         raise
     pipeline.run.update(state="failed", end=utc_now(), error=error)
     write_report(folder)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from airflow.sdk import (
     DAG,
@@ -19,10 +18,10 @@ from airflow.sdk import (
     get_current_context,
     task,
 )
-from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DownstreamTasksSkipped
 
 from curation import tasks
-from curation.errors import ConfigError, InputError, LawError
+from curation.errors import ConfigError, CorpusmillError, InputError, LawError
 
 DOC = """
 Raw crawl in, one packed Arrow file of token ids out, with every dropped line accounted for.
@@ -99,7 +98,7 @@ PARAMS = {
         type="integer",
         minimum=1,
         title="MB of text a task",
-        description_md="Less: more tasks at once on a large cluster, more seconds of scheduling. At most 64 tasks a pass.",
+        description_md="At least; large inputs come in larger chunks, at most 64 a pass. Less: more tasks, more seconds of scheduling.",
         section="Scheduling",
     ),
 }
@@ -133,9 +132,9 @@ def _failed(context: Any) -> list[str]:
     return failed or sorted(name for name, state in states.items() if state == "upstream_failed")
 
 
-def _skip(context: Any, unneeded: Callable[[str], bool]) -> None:
-    """End this task well, and all those that the run does not need at once: skips that wait for one another take seconds."""
-    raise DownstreamTasksSkipped(tasks=[task_id for task_id in context["dag"].task_ids if unneeded(task_id)])
+def _skip(task_ids: set[str]) -> NoReturn:
+    """End this task well, and skip those that the run does not need, at once: one after the other they take seconds."""
+    raise DownstreamTasksSkipped(tasks=sorted(task_ids))
 
 
 @task
@@ -158,8 +157,10 @@ def plan(stage: str, slot: int, n_slots: int, may_be_whole: bool) -> list[str]:
         planned = tasks.plan(folder, stage, slot, n_slots, chunk_mb=chunk_mb, may_be_whole=may_be_whole)
     if planned is None:
         raise AirflowSkipException(f"this config has nothing to do in stage {stage}")
-    if planned.whole and slot == 1:
-        _skip(context, lambda task_id: task_id.startswith((f"{stage}.pass_", f"{stage}.plan_")))
+    if may_be_whole and not planned.chunks:
+        # The stage is small and `whole` does it, or the slots before this one do all there is.
+        rest = {f"{stage}.pass_{n}" for n in range(slot, n_slots + 1)}
+        _skip(rest | {f"{stage}.plan_{n}" for n in range(slot + 1, n_slots + 1)})
     context["ti"].xcom_push("passes", planned.passes)
     return planned.chunks
 
@@ -205,7 +206,7 @@ def check(stage: str) -> dict[str, Any]:
         context["outlet_events"][TOKENS].extra = tasks.token_file_facts(folder)
     if unused := tasks.unused_after(folder, stage):
         context["ti"].xcom_push("return_value", counts)
-        _skip(context, lambda task_id: task_id.partition(".")[0] in unused)
+        _skip({task_id for task_id in context["dag"].task_ids if task_id.partition(".")[0] in unused})
     return counts
 
 
@@ -221,12 +222,16 @@ def report() -> dict[str, Any]:
         return tasks.report(folder, failed)
 
 
-@task(trigger_rule="all_done", retries=0)
+@task(trigger_rule="all_done")
 def gate() -> dict[str, Any]:
     """Decides the colour of the run: fails if any task failed, a stage is not closed, or the numbers do not add up."""
     context = get_current_context()
     failed = _failed(context)
-    return tasks.gate(None if "start" in failed else _folder(context), failed)
+    try:
+        return tasks.gate(None if "start" in failed else _folder(context), failed)
+    except CorpusmillError as error:
+        # What is wrong stays wrong; only a lost worker is worth another try.
+        raise AirflowFailException(str(error)) from error
 
 
 def _chunks(task_id: str, stage: str, planned: Any) -> Any:
