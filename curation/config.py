@@ -44,7 +44,9 @@ class TopLevel(BaseModel):
     name: str = Field(default="run", min_length=1, max_length=60)
     """Begins the run id."""
     memory_mb: int = Field(default=2000, ge=500)
-    """What one worker process may use at its peak; data-set steps cut their work to fit."""
+    """What a worker of a data-set step may use: it cuts its work into hash ranges that fit. The other passes are bounded by
+    ingest.shard_mb and ingest.max_record_mb (about 450 MB at the defaults); the assembly of the token file needs 200 MB
+    and 28 bytes a document."""
     ingest: IngestConfig = IngestConfig()
     """How inputs become documents."""
     steps: list[Any] = []

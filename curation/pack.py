@@ -3,7 +3,7 @@
 Two passes. `encode_shard` turns the living rows of one shard into a part file of ids; `assemble` plans over the
 lengths of all documents and copies each piece to its place. The bytes of the result do not depend on shards,
 chunks or workers. Encoding runs at 25 MB/s a core (2 to 3 with the stock tokenizer); assembling at 170 MB of
-tokens/s a core, with 200 MB of memory.
+tokens/s a core, with 200 MB of memory and 28 bytes a document.
 """
 
 from __future__ import annotations
