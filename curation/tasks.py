@@ -22,6 +22,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from curation.chunks import CHUNK_MB, WHOLE, cut, items_of
 from curation.config import SHIPPED, environment, load_config
 from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.funnel import build_funnel
@@ -31,8 +32,6 @@ from curation.pipeline import ALL_STAGES, Pass, Pipeline
 from curation.run import Run, read_json, utc_now, write_json
 
 __all__ = [
-    "CHUNK_MB",
-    "MAX_CHUNKS",
     "Planned",
     "TaskName",
     "assemble",
@@ -53,16 +52,8 @@ __all__ = [
 
 log = logging.getLogger("corpusmill")
 
-CHUNK_MB = 256
-"""Text of one mapped task at least. It is worked on for 3 to 25 s a pass; a task itself costs about a second."""
-FEW_CHUNKS = 8
-"""Up to this many chunks are as small as that, to give cores work; what is beyond comes in chunks four times as large."""
-MAX_CHUNKS = 64
-"""Mapped tasks of one pass at most; with more text chunks grow, not their number. Airflow's own limit is 1,024."""
-
 _SAFE_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 _AIRFLOWS_OWN = ("manual__", "scheduled__", "backfill__", "asset_triggered__", "operator_triggered__")
-_WHOLE = "all"
 
 
 @dataclass(frozen=True)
@@ -173,8 +164,8 @@ def plan(
     mine = passes[slot - 1 :] if slot == n_slots else passes[slot - 1 : slot]
     names = [one.name for one in mine]
     if len(mine) == 1:
-        return Planned(names, _cut(_weights(pipeline, mine[0]), chunk_mb * 2**20))
-    return Planned(names, [_WHOLE] if mine else [])
+        return Planned(names, cut(_weights(pipeline, mine[0]), chunk_mb * 2**20))
+    return Planned(names, [WHOLE] if mine else [])
 
 
 def whole(folder: Path, stage: str, *, chunk_mb: float = CHUNK_MB) -> dict[str, Any] | None:
@@ -183,12 +174,12 @@ def whole(folder: Path, stage: str, *, chunk_mb: float = CHUNK_MB) -> dict[str, 
     passes = pipeline.passes(stage)
     if not _is_small(pipeline, passes, chunk_mb):
         return None
-    return work(folder, stage, [one.name for one in passes], _WHOLE)
+    return work(folder, stage, [one.name for one in passes], WHOLE)
 
 
 def _is_small(pipeline: Pipeline, passes: Sequence[Pass], chunk_mb: float) -> bool:
     """Whether each of its passes would be one task anyway."""
-    return all(len(_cut(_weights(pipeline, one), chunk_mb * 2**20)) <= 1 for one in passes)
+    return all(len(cut(_weights(pipeline, one), chunk_mb * 2**20)) <= 1 for one in passes)
 
 
 def _weights(pipeline: Pipeline, work: Pass) -> list[float]:
@@ -199,27 +190,6 @@ def _weights(pipeline: Pipeline, work: Pass) -> list[float]:
     if work.what == "shard":
         return sizes
     return [sum(sizes) / work.n_items] * work.n_items if work.n_items else []
-
-
-def _cut(weights: Sequence[float], chunk_bytes: float) -> list[str]:
-    """Consecutive items in chunks of about equal weight; see CHUNK_MB, FEW_CHUNKS, MAX_CHUNKS."""
-    total = sum(weights)
-    n_wanted = -int(-total // chunk_bytes)
-    if n_wanted > FEW_CHUNKS:
-        n_wanted = FEW_CHUNKS - (FEW_CHUNKS - n_wanted) // 4
-    n_chunks = max(1, min(MAX_CHUNKS, len(weights), n_wanted))
-    chunk_of: list[int] = []
-    before = 0.0
-    for weight in weights:
-        middle = before + weight / 2
-        chunk_of.append(min(n_chunks - 1, int(middle * n_chunks / total)) if total else 0)
-        before += weight
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for index, chunk in enumerate(chunk_of):
-        first.setdefault(chunk, index)
-        last[chunk] = index
-    return [f"{first[chunk]}-{last[chunk]}" for chunk in first]
 
 
 def work(folder: Path, stage: str, passes: Sequence[str], chunk: str) -> dict[str, Any]:
@@ -234,18 +204,11 @@ def work(folder: Path, stage: str, passes: Sequence[str], chunk: str) -> dict[st
     for name in passes:
         # A pass that is no longer listed belongs to a step that is closed: its files may be gone, and are not needed.
         if name in open_passes:
-            for item in _items(chunk, open_passes[name].n_items):
+            for item in items_of(chunk, open_passes[name].n_items):
                 done = pipeline.run_item(name, item)
                 counts.update(items=1, reused=int(bool(done.get("reused"))))
         log.info("%s %s: %d items done, %d of them before", name, chunk, counts["items"], counts["reused"])
     return dict(counts)
-
-
-def _items(chunk: str, n_items: int) -> range:
-    if chunk == _WHOLE:
-        return range(n_items)
-    first, _, last = chunk.partition("-")
-    return range(int(first), min(int(last) + 1, n_items))
 
 
 def assemble(folder: Path) -> dict[str, Any]:

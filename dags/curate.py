@@ -20,7 +20,7 @@ from airflow.sdk import (
 )
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, DownstreamTasksSkipped
 
-from curation import tasks
+from curation import chunks, tasks
 from curation.errors import ConfigError, CorpusmillError, InputError, LawError
 
 DOC = """
@@ -94,7 +94,7 @@ PARAMS = {
         description_md="Where runs lie, the same folder on every worker. Empty: what the workers have as CORPUSMILL_ROOT.",
     ),
     "chunk_mb": Param(
-        tasks.CHUNK_MB,
+        chunks.CHUNK_MB,
         type="integer",
         minimum=1,
         title="MB of text a task",
@@ -286,7 +286,7 @@ with DAG(
     # Runs share nothing but the machine, and its pools share that out; two keep the pools full while one closes a stage.
     max_active_runs=2,
     # Pools limit what runs at once, not the DAG: 64 chunks of each of two runs may be in work on a large cluster.
-    max_active_tasks=2 * tasks.MAX_CHUNKS,
+    max_active_tasks=2 * chunks.MAX_CHUNKS,
     tags=["corpusmill", "curation"],
     params=PARAMS,
     default_args={

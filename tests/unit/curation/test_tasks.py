@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from curation import tasks
 from curation.config import load_config
@@ -87,25 +85,6 @@ def test_a_chosen_id_is_kept_and_any_other_becomes_a_safe_one(dag_run_id: str, e
     else:
         assert found.startswith("zh-web-20260520-142322-")
         assert found != tasks.run_id_for("curate", dag_run_id + "2", "Zh Web!", RUN_AFTER)
-
-
-@given(st.lists(st.floats(0, 1e9), max_size=5000), st.floats(1, 1e9))
-def test_chunks_hold_each_item_once_in_order_and_are_few(weights: list[float], chunk_bytes: float) -> None:
-    """A cut of the items into at most 64 runs of neighbours, whose list fits an XCom of 2 kB."""
-    chunks = tasks._cut(weights, chunk_bytes)
-    items = [item for chunk in chunks for item in tasks._items(chunk, len(weights))]
-    assert items == list(range(len(weights)))
-    assert len(chunks) <= tasks.MAX_CHUNKS
-    assert len(json.dumps(chunks)) < 2000
-
-
-def test_chunks_are_of_about_equal_weight() -> None:
-    """No chunk is heavier than its share and the heaviest item together."""
-    weights = [float(1 + (7 * n) % 13) for n in range(1000)]
-    chunks = tasks._cut(weights, 500)
-    sums = [sum(weights[item] for item in tasks._items(chunk, 1000)) for chunk in chunks]
-    assert len(chunks) == -(-sum(weights) // 500)
-    assert max(sums) <= sum(weights) / len(chunks) + 13
 
 
 @pytest.fixture(scope="module")
