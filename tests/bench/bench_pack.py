@@ -10,8 +10,10 @@ assembly runs in a process of its own, so that its peak memory is its own.
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -26,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import zstandard
 
-from curation.pack import PackConfig, assemble
+from curation.pack import PackConfig, assemble, encode_shard
 from curation.run import peak_memory
 from tokenization.packing import plan_packing
 from tokenization.parts import PartWriter
@@ -76,36 +78,82 @@ def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     return best
 
 
-def encoding(megabytes: float) -> None:
-    """MB/s a core: the stock library, ids alone, and with EOS and the check for lost characters."""
-    texts, tokenizer = crawl(megabytes), load_tokenizer()
-    batches, size = list(groups(texts)), sum(len(text.encode()) for text in texts) / 1e6
-    stock = tokenizer._backend
-    ways: dict[str, Callable[[], object]] = {
-        "tokenizers encode_batch": lambda: [stock.encode_batch(b, add_special_tokens=False) for b in batches],
-        "encode_batch (ids as array)": lambda: [tokenizer.encode_batch(b) for b in batches],
-        "encode_documents (EOS, every document decoded and compared)": lambda: [
-            tokenizer.encode_documents(b) for b in batches
-        ],
+def write_shard(path: Path, texts: list[str]) -> Path:
+    """A shard of these texts, as ingest writes it."""
+    columns = {
+        "doc_id": pa.array([i.to_bytes(16, "big") for i in range(len(texts))], pa.binary(16)),
+        "id": pa.array([f"document-{i}" for i in range(len(texts))]),
+        "source": pa.array(["crawl.jsonl.gz"] * len(texts)),
+        "text": pa.array(texts),
     }
+    table = pa.table(columns)
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=1_000)
+    return path
+
+
+def encoding(megabytes: float) -> None:
+    """MB/s a core: ids alone, with EOS and round trip, and a whole shard; the stock library and the fast one."""
+    texts, engines = crawl(megabytes), {"stock": load_tokenizer(fast=False), "fast": load_tokenizer()}
+    batches, size = list(groups(texts)), sum(len(text.encode()) for text in texts) / 1e6
+    library = engines["stock"]._backend
     print(f"## Encoding, default tokenizer, {len(texts):,} documents of the crawl, {size:.1f} MB, one core\n")
-    print("| way | MB per CPU second | times stock |\n|---|---|---|")
-    speeds = {name: size / cpu_seconds(work) for name, work in ways.items()}
-    stock_speed = next(iter(speeds.values()))
+    print(f"Fast is {engines['fast'].engine}; stock is {engines['stock'].engine}.\n")
+    with tempfile.TemporaryDirectory() as name:
+        shard, part = write_shard(Path(name) / "shard.arrow", texts), Path(name) / "part.arrow"
+        ways: dict[str, Callable[[], object]] = {
+            "tokenizers encode_batch": lambda: [library.encode_batch(b, add_special_tokens=False) for b in batches],
+        }
+        for engine, loaded in engines.items():
+            config = PackConfig(engine="auto" if engine == "fast" else "stock")
+            loaded.encode_documents(["load it"])
+            encode_shard(shard, [True] + [False] * (len(texts) - 1), part, config)
+            ways |= {
+                f"encode_batch, {engine}": lambda t=loaded: [t.encode_batch(b) for b in batches],
+                f"encode_documents, {engine} (EOS, round trip of every document)": lambda t=loaded: [
+                    t.encode_documents(b) for b in batches
+                ],
+                f"encode_shard, {engine} (the whole of it, part file on disk)": lambda c=config: encode_shard(
+                    shard, None, part, c
+                ),
+            }
+        print("| way | MB per CPU second | times tokenizers |\n|---|---|---|")
+        # First, while its caches are empty: a run sees new text all the time.
+        fresh = size / cpu_seconds(lambda: encode_shard(shard, None, part, PackConfig()), 1)
+        speeds = {name: size / cpu_seconds(work, 2) for name, work in ways.items()}
+        speeds["the same, first time over the text"] = fresh
+    first = next(iter(speeds.values()))
     for name, speed in speeds.items():
-        print(f"| {name} | {speed:.2f} | {speed / stock_speed:.2f} |", flush=True)
-    endless(tokenizer)
+        print(f"| {name} | {speed:.2f} | {speed / first:.1f} |", flush=True)
+    loading()
+    endless(engines["fast"])
+
+
+def loading() -> None:
+    """CPU seconds until the first text is encoded, once a process."""
+    stock, fast = (cpu_seconds(lambda f=f: load_tokenizer(fast=f).encode_documents(["a"]), 2) for f in (False, True))
+    print(f"\nLoading: {stock:.2f} CPU seconds with the stock library, {fast:.2f} with the trial of the fast one.")
 
 
 def endless(tokenizer: Tokenizer) -> None:
     """Texts without blanks: doubling the length must about double the time."""
-    made = {"letters": "a", "Han": "好学", "digits": "7", "underscores": "_", "blanks": " ", "line ends": "\n"}
-    print("\n| 2 MB without a border | seconds | times 1 MB |\n|---|---|---|")
-    for name, unit in made.items():
-        n_bytes = len(unit.encode())
+    dice = random.Random(0)
+    made = {
+        "one letter": lambda n: "a" * n,
+        "random letters": lambda n: "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=n)),
+        "base64": lambda n: base64.b64encode(dice.randbytes(n * 3 // 4)).decode(),
+        "digits": lambda n: "7" * n,
+        "random Han": lambda n: "".join(map(chr, dice.choices(range(0x4E00, 0x9FA5), k=n // 3))),
+        "underscores": lambda n: "_" * n,
+        "blanks": lambda n: " " * n,
+        "line ends": lambda n: "\n" * n,
+    }
+    print("\n| 8 MB without a border | CPU seconds | times 4 MB |\n|---|---|---|")
+    for name, make in made.items():
+        text = make(8_000_000)
         half, whole = (
-            cpu_seconds(lambda text=unit * (n // n_bytes): tokenizer.encode_documents([text]), 2)  # type: ignore[misc]
-            for n in (1_000_000, 2_000_000)
+            cpu_seconds(lambda t=part: tokenizer.encode_documents([t]), 1)  # type: ignore[misc]
+            for part in (text[: len(text) // 2], text)
         )
         print(f"| {name} | {whole:.2f} | {whole / half:.2f} |", flush=True)
 
