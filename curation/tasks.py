@@ -168,13 +168,12 @@ def plan(
     return Planned(names, [WHOLE] if mine else [])
 
 
-def whole(folder: Path, stage: str, *, chunk_mb: float = CHUNK_MB) -> dict[str, Any] | None:
-    """Do all passes of a small stage, in order; None if it is not small: then the slots do it."""
+def whole(folder: Path, stage: str, *, chunk_mb: float = CHUNK_MB) -> dict[str, Any]:
+    """Do all passes of a small stage, in order; nothing if it is large, since then the slots do it."""
     pipeline = Pipeline.open(folder)
     passes = pipeline.passes(stage)
-    if not _is_small(pipeline, passes, chunk_mb):
-        return None
-    return work(folder, stage, [one.name for one in passes], WHOLE)
+    names = [one.name for one in passes] if _is_small(pipeline, passes, chunk_mb) else []
+    return work(folder, stage, names, WHOLE)
 
 
 def _is_small(pipeline: Pipeline, passes: Sequence[Pass], chunk_mb: float) -> bool:

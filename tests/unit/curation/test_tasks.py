@@ -39,9 +39,11 @@ def run_like_the_dag(folder: Path, chunk_mb: float, n_slots: int) -> list[str]:
             if planned is None:
                 break
             if planned.whole:
-                assert tasks.whole(folder, stage, chunk_mb=chunk_mb) is not None
+                tasks.whole(folder, stage, chunk_mb=chunk_mb)
                 done.append(f"{stage}.whole")
                 break
+            if may_be_whole:
+                assert tasks.whole(folder, stage, chunk_mb=chunk_mb) == {"items": 0, "reused": 0}
             for chunk in reversed(planned.chunks):
                 tasks.work(folder, stage, planned.passes, chunk)
                 done.append(f"{'+'.join(planned.passes)} {chunk}")

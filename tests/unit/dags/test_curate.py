@@ -64,7 +64,7 @@ def test_groups_come_in_the_order_of_the_pipeline(dag: Any) -> None:
 
 
 def test_only_the_gate_decides_the_colour_of_the_run(dag: Any) -> None:
-    """It is the only leaf, it runs whatever happened, and it has one try; the report waits for every chunk."""
+    """It is the only leaf and runs whatever happened; the report waits for every chunk."""
     assert [task.task_id for task in dag.leaves] == ["gate"]
     assert dag.get_task("gate").trigger_rule == "all_done"
     report = dag.get_task("report")
@@ -75,7 +75,7 @@ def test_only_the_gate_decides_the_colour_of_the_run(dag: Any) -> None:
 
 
 def test_every_task_has_retries_a_policy_an_owner_and_a_text(dag: Any) -> None:
-    """Two more tries, except where trying again cannot help; every task says what it does."""
+    """Two more tries, a policy that knows when they cannot help, and a text that says what the task does."""
     for task in dag.tasks:
         assert task.doc_md, task.task_id
         assert task.owner == "corpusmill"
