@@ -21,7 +21,7 @@ from curation.ingest.forms import GZIP_MAGIC, MAX_WINDOW_BYTES, ZSTD_MAGIC
 from curation.ingest.record import Damage, SliceReport
 from curation.ingest.stored import Stored, mark
 
-__all__ = ["read_gzip", "read_zstd"]
+__all__ = ["read_gzip", "read_zstd", "zstd_frame_end"]
 
 _IsalError = cast(type[Exception], igzip_lib.IsalError)  # the stub calls it an instance
 _IN_BYTES = 65_536
@@ -192,6 +192,31 @@ def _frame_head(head: bytes) -> _FrameHead | None:
     return _FrameHead(n_bytes, window, bool(flags & 0b100))
 
 
+def zstd_frame_end(body: memoryview, at: int) -> int:
+    """Where the frame or skippable frame that begins at `at` ends, found by its blocks' heads and not unpacked.
+
+    Returns:
+        More than `len(body)` if the frame is cut short, `at` if none begins there.
+    """
+    head = bytes(body[at : at + 18])
+    if _is_skippable(head):
+        return at + 8 + int.from_bytes(head[4:8], "little") if len(head) >= 8 else len(body) + 1
+    frame = _frame_head(head)
+    if frame is None:
+        return len(body) + 1 if head.startswith(ZSTD_MAGIC) else at
+    at += frame.n_bytes
+    last = False
+    while not last and at + 3 <= len(body):
+        value = int.from_bytes(body[at : at + 3], "little")
+        last = bool(value & 1)
+        at += 3 + (1 if (value >> 1) & 3 == 1 else value >> 3)
+    return at + 4 * frame.checksum if last else len(body) + 1
+
+
+def _is_skippable(head: bytes) -> bool:
+    return len(head) >= 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5
+
+
 def read_zstd(stored: Stored, report: SliceReport) -> Blocks:
     """Decompressed blocks of all zstd frames; skippable frames are skipped."""
     frames = 0
@@ -201,7 +226,7 @@ def read_zstd(stored: Stored, report: SliceReport) -> Blocks:
         head = stored.buffer[:18]
         if head.startswith(ZSTD_MAGIC) or (frames == 0 and ZSTD_MAGIC.startswith(head)):
             yield from _zstd_frame(stored, report, decompressor)
-        elif len(head) >= 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5:
+        elif _is_skippable(head):
             yield from _skippable(stored, report)
         else:
             yield _junk(stored, report, ZSTD_MAGIC, _is_zstd_frame, "zstd frame", frames)

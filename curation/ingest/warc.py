@@ -66,6 +66,7 @@ def read_warc(slice_: Slice, config: IngestConfig, report: SliceReport) -> Itera
 
     A record's `line` is its number among all records of the file, `byte_offset` counts decompressed bytes. `id` is
     its WARC-Record-ID without the URN, `meta` holds content_type, charset, status, date, title and any WARC-X-* field.
+    A page whose body ends too early is kept with what came: `truncated` in its meta, `body_truncated` in the notes.
 
     Raises:
         InputError: the file is gone, may not be read, or has another size than planned.
@@ -242,12 +243,13 @@ _OWN_FIELDS = re.compile(rb"^(WARC-X-[A-Za-z0-9-]+)[ \t]*:[ \t]*([^\r\n]*)", re.
 
 
 def _meta(record: Record, page: _Page, charset: str, title: str | None) -> str:
-    values: dict[str, str | int | None] = {
+    values: dict[str, str | int | bool | None] = {
         "content_type": page.content_type,
         "charset": charset,
         "status": page.status,
         "date": record.fields.get("warc-date"),
         "title": title,
+        "truncated": ("body_truncated" in page.repairs or "warc-truncated" in record.fields) or None,
         "languages": record.fields.get("warc-identified-content-language"),
     }
     own = {key.decode(): value.decode("utf-8", "replace").strip() for key, value in _OWN_FIELDS.findall(record.head)}

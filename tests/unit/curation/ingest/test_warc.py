@@ -344,3 +344,43 @@ def test_a_head_without_a_body() -> None:
 def test_content_types(value: str, expected: tuple[str, str]) -> None:
     """Media type and charset, as liberally as servers write them."""
     assert type_and_charset(value) == expected
+
+
+def zstd_frames(content: bytes, *, cut: int | None = None) -> bytes:
+    """Two frames with a skippable one between them."""
+    pack = zstandard.ZstdCompressor(write_checksum=True).compress
+    half = len(content) // 2
+    return (pack(content[:half]) + b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + pack(content[half:]))[:cut]
+
+
+PAGE = b"<html>" + b"".join(b"<p>paragraph %d" % (i * i) for i in range(20_000))
+HALF = len(PAGE) // 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "whole", "repairs"),
+    [
+        ("Content-Encoding: zstd", zstd_frames(PAGE), True, []),
+        ("Content-Encoding: zstd", zstd_frames(PAGE) + b"junk", True, ["body_trailing_bytes"]),
+        ("Content-Encoding: zstd", zstd_frames(PAGE, cut=-2), True, ["body_truncated"]),
+        ("Content-Encoding: zstd", zstd_frames(PAGE, cut=-200), False, ["body_truncated"]),
+        ("Content-Encoding: gzip", gzip.compress(PAGE[:HALF]) + gzip.compress(PAGE[HALF:]), True, []),
+        ("Content-Encoding: gzip", gzip.compress(PAGE) + b"junk", True, ["body_trailing_bytes"]),
+        ("Content-Encoding: gzip", (gzip.compress(PAGE) * 2)[:-200], True, ["body_truncated"]),
+        (f"Content-Length: {len(PAGE)}", PAGE, True, []),
+        (f"Content-Length: {len(PAGE)}", PAGE[:-1], False, ["body_truncated"]),
+    ],
+)
+def test_no_body_is_cut_silently(fields: str, body: bytes, whole: bool, repairs: list[str]) -> None:
+    """All members and frames of a body are read, and a body that ends too early says so."""
+    response = parse_response(f"HTTP/1.1 200 OK\r\n{fields}\r\n\r\n".encode() + body, 2**22)
+    assert response.repairs == repairs
+    assert response.body.startswith(PAGE) if whole else PAGE.startswith(response.body[:HALF])
+
+
+def test_a_cut_page_is_kept_with_a_flag(tmp_path: Path) -> None:
+    """A page that was cut is in the notes and says so in its meta."""
+    fields = [("Content-Type", "text/plain"), ("Content-Length", "99")]
+    documents, _, report = read(warc(tmp_path / "a.warc", {"body": b"The beginning of a text.", "fields": fields}))
+    assert (documents[0].text, report.notes["body_truncated"]) == ("The beginning of a text.", 1)
+    assert orjson.loads(documents[0].meta or "")["truncated"] is True
