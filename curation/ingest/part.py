@@ -10,6 +10,7 @@ shards plus the entries in the quarantine.
 
 from __future__ import annotations
 
+import importlib.metadata
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -88,7 +89,21 @@ def marker_path(shards: Path, index: int) -> Path:
 def part_digest(part: Part, config: IngestConfig) -> str:
     """Digest of all that decides what a part's shards hold."""
     deciding = config.model_dump(mode="json", exclude=set(LIMITS))
-    return digest8({"version": VERSION, "config": deciding, "slices": [asdict(one) for one in part.slices]})
+    crawl = any(one.kind == "warc" for one in part.slices)
+    extractors = {name: _version(name) for name in _EXTRACTORS} if crawl else {}
+    slices = [asdict(one) for one in part.slices]
+    return digest8({"version": VERSION, "config": deciding, "slices": slices, **extractors})
+
+
+_EXTRACTORS = ("resiliparse", "trafilatura")
+"""They decide what a page's text is: after an upgrade its parts are made anew, so that no run mixes two versions."""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def ingest_part(part: Part, *, shards: Path, quarantine: Path, config: IngestConfig) -> dict[str, Any]:

@@ -360,3 +360,12 @@ def test_slices_of_one_file_know_their_places(tmp_path: Path) -> None:
     (whole,) = tables(tmp_path / "run").values()
     assert cut.equals(whole)
     assert whole["line"].to_pylist() == list(range(1, 201))
+
+
+def test_an_upgrade_of_the_extractor_makes_crawls_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest of a part with WARC files holds the extractors' versions; other parts do not care."""
+    parts = [Part(0, (Slice(f"a.{kind}", kind, 0, 5, 5),)) for kind in ("warc", "jsonl")]
+    before = [part_module.part_digest(part, IngestConfig()) for part in parts]
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "99.0")
+    after = [part_module.part_digest(part, IngestConfig()) for part in parts]
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, True]
