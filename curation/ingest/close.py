@@ -15,7 +15,7 @@ from curation.errors import InputError, LawError, RunError
 from curation.ingest.config import IngestConfig
 from curation.ingest.part import marker_path, part_digest
 from curation.ingest.plan import Plan
-from curation.ingest.record import HARMLESS, USUAL
+from curation.ingest.record import HARMLESS, USUAL, printable
 from curation.run import read_json, write_json
 
 __all__ = ["close_ingest"]
@@ -134,7 +134,7 @@ def _check_shares(
     """
     faults = [*_record_fault(done, inputs, quarantine, config), *_byte_fault(done, inputs, quarantine, config)]
     if faults:
-        raise InputError("\n".join(faults))
+        raise InputError("\n".join(faults))  # each line of it is printable
 
 
 def _record_fault(
@@ -173,7 +173,7 @@ def _byte_fault(
 
 
 def _listed(worst: Sequence[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str], quarantine: Path) -> str:
-    lines = [describe(one) for one in worst[:_WORST]]
+    lines = [printable(describe(one)) for one in worst[:_WORST]]
     if len(worst) > _WORST:
         lines.append(f"  and {len(worst) - _WORST:,} more files, see {quarantine.parent / 'inputs.json'}")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["DAMAGE", "HARMLESS", "USUAL", "Damage", "Document", "Slice", "SliceReport"]
+__all__ = ["DAMAGE", "HARMLESS", "USUAL", "Damage", "Document", "Slice", "SliceReport", "printable"]
 
 
 @dataclass(slots=True)
@@ -43,6 +43,16 @@ class Damage:
     whole_file: bool = False
     """The damage speaks about the file or stream, not one record: it counts as damage of the file,
     and not as a line."""
+
+    def __post_init__(self) -> None:
+        self.detail = printable(self.detail)
+
+
+def printable(words: str) -> str:
+    """Words that may hold pieces of the input, with control signs escaped: they end on terminals and in logs."""
+    if words.isprintable():
+        return words
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
 
 
 DAMAGE: Mapping[str, str] = MappingProxyType(

@@ -32,7 +32,7 @@ class Read:
 
 def run(path: Path, folder: Path, **settings: Any) -> Read:
     """Plan, ingest and close one file as a run does; the law is checked by each of them."""
-    config = IngestConfig(max_quarantine_share=1, **settings)
+    config = IngestConfig(max_quarantine_share=1, max_damaged_share=1, **settings)
     plan = plan_inputs([str(path)], config)
     rows = []
     for part in plan.parts:
