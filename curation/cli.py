@@ -11,6 +11,7 @@ import argparse
 import errno
 import logging
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -151,7 +152,7 @@ def _add_report(commands: _Commands) -> None:
 
 
 def _add_verify(commands: _Commands) -> None:
-    summary = "check every checksum and bound of a token file"
+    summary = "check every checksum of a run, or of a token file alone"
     parser = _command(commands, "verify", summary, "corpusmill verify RUN\ncorpusmill verify RUN/pack/tokens.arrow")
     parser.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
     parser.set_defaults(function=_verify)
@@ -176,6 +177,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     handler.setFormatter(_PlainFormatter("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     function: Callable[[argparse.Namespace], int] = arguments.function
+    # What stops services sends SIGTERM: end as on Ctrl-C, with the state written down and the workers gone.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return function(arguments)
     except CorpusmillError as error:
@@ -272,6 +275,9 @@ def _log_to(pipeline: Pipeline) -> None:
     log.addHandler(handler)
 
 
+_JUDGE_ALL = ("ingest.max_quarantine_share=1", "ingest.max_damaged_share=1", "pack=")
+
+
 def _judge(arguments: argparse.Namespace) -> int:
     from curation.config import load_config
     from curation.judgements import write_judgements
@@ -279,7 +285,8 @@ def _judge(arguments: argparse.Namespace) -> int:
     from curation.progress import ProgressDisplay
 
     # Judging looks at steps only, and bad lines are reported, not a reason to stop.
-    config = load_config(arguments.config, [*arguments.set, "ingest.max_quarantine_share=1", "pack="])
+    config = load_config(arguments.config, [*arguments.set, *_JUDGE_ALL])
+    _refuse_input_as_output(arguments)
     with tempfile.TemporaryDirectory(prefix="corpusmill-judge-") as root:
         pipeline = start_run(config, arguments.input, Path(root), workers=arguments.workers, judge_all=True)
         with ProgressDisplay(quiet=arguments.quiet) as progress:
@@ -337,12 +344,37 @@ def _report(arguments: argparse.Namespace) -> int:
 def _verify(arguments: argparse.Namespace) -> int:
     from tokenization.reader import verify
 
-    path = arguments.file / "pack" / "tokens.arrow" if arguments.file.is_dir() else arguments.file
-    if not path.is_file():
-        raise ConfigError(f"no token file at {path}. Give a token file, or the folder of a run that packed one.")
-    report = verify(path)
+    if (arguments.file / "run.json").is_file():
+        return _verify_run(arguments.file)
+    if not arguments.file.is_file():
+        raise ConfigError(f"no token file and no run at {arguments.file}. Give a token file, or the folder of a run.")
+    report = verify(arguments.file)
     print(report)
     return 0 if report.ok else 1
+
+
+def _verify_run(folder: Path) -> int:
+    from curation.check import damaged_files
+    from curation.pipeline import Pipeline
+    from tokenization.reader import verify
+
+    pipeline = Pipeline.open(folder)
+    damaged = list(damaged_files(pipeline))
+    for path, wrong in damaged:
+        print(f"{path}: {wrong}")
+    if damaged:
+        print(f"{len(damaged)} files are damaged. Delete them and run the same command again: they are made anew.")
+        return 1
+    if pipeline.config.top.pack is not None:
+        print(verify(pipeline.run.pack / "tokens.arrow"))
+    print(f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps")
+    return 0
+
+
+def _refuse_input_as_output(arguments: argparse.Namespace) -> None:
+    output = arguments.output.resolve()
+    if any("://" not in given and Path(given).resolve() == output for given in arguments.input):
+        raise ConfigError(f"--output {arguments.output} is an input, and would be replaced. Give another name.")
 
 
 def _configs(arguments: argparse.Namespace) -> int:

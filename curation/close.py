@@ -75,30 +75,31 @@ def close_step(
         totals.update({key: item[key] for key in ("docs_in", "kept", "bytes_in", "bytes_kept")})
         seconds += item["seconds"]
         peak = max(peak, item["peak_rss_mb"])
-        n_bytes = (placed.folder / f"{shard.name}.arrow").stat().st_size
-        items.append(
-            {
-                "name": shard.name,
-                "rows": shard.rows,
-                "kept": item["kept"],
-                "bytes": n_bytes,
-                "sha256": item["verdict_sha256"],
-            }
-        )
+        items.append(_item_line(placed, shard, item))
     marker = {
         "name": placed.name,
         "digest": placed.digest,
         "docs_in": totals["docs_in"],
         "docs_kept": totals["kept"],
         "dropped": {reason: dropped[reason] for reason in placed.step.reasons if dropped[reason]},
-        "bytes_in": totals["bytes_in"],
-        "bytes_kept": totals["bytes_kept"],
+        **{key: totals[key] for key in ("bytes_in", "bytes_kept")},
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak, 1),
         "shards": items,
     }
     write_json(done, marker)
     return marker
+
+
+def _item_line(placed: PlacedStep, shard: Shard, item: Mapping[str, Any]) -> dict[str, Any]:
+    n_bytes = (placed.folder / f"{shard.name}.arrow").stat().st_size
+    return {
+        "name": shard.name,
+        "rows": shard.rows,
+        "kept": item["kept"],
+        "bytes": n_bytes,
+        "sha256": item["verdict_sha256"],
+    }
 
 
 def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> None:

@@ -49,7 +49,10 @@ def start_run(
     """
     from curation.ingest.find import find_inputs
 
+    if not all(given.strip() for given in inputs):
+        raise ConfigError("an input is an empty name (an unset variable?). Give files, folders, globs or URLs.")
     listed: list[tuple[str, int, str]] = [(f.source, f.size, f.mtime) for f in find_inputs(list(inputs))[0]]
+    _refuse_own_runs(root, [source for source, _, _ in listed])
     job = _job(config, listed, judge_all)
     if run_id is None:
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
@@ -74,6 +77,17 @@ def start_run(
     return Pipeline(run, config)
 
 
+def _refuse_own_runs(root: Path, sources: Sequence[str]) -> None:
+    """Runs hold Arrow and JSON files: a root inside an input folder would be read as crawl the next time."""
+    runs = str((root / "runs").resolve()) + "/"
+    inside = next((source for source in sources if source.startswith(runs)), None)
+    if inside is not None:
+        raise InputError(
+            f"the root {root} lies inside an input folder, so that its own runs would be read, such as {inside}. "
+            "Choose a root outside of the inputs, or name the inputs more narrowly."
+        )
+
+
 def _refuse_if_driven_elsewhere(folder: Path, engine: dict[str, Any] | None) -> None:
     """A run that an engine is driving holds no lock between its tasks: nobody else may take it up meanwhile."""
     if not (folder / "run.json").exists():
@@ -93,7 +107,13 @@ def _settle_plan(
 
     stored = run.shards / "plan.json"
     if not stored.exists():
-        write_json(stored, plan_inputs(list(inputs), config.top.ingest, workers=workers).to_json())
+        plan = plan_inputs(list(inputs), config.top.ingest, workers=workers)
+        write_json(stored, plan.to_json())
+        for note in plan.notes:
+            log.warning("%s", note)
+        if plan.ignored:
+            first = "; ".join(f"{source}: {why}" for source, why in plan.ignored[:3])
+            log.warning("%d files are not read (all named in shards/plan.json): %s", len(plan.ignored), first)
     planned = {i["source"]: (i["size"], i["mtime"]) for i in read_json(stored)["inputs"]}
     now = {source: (size, mtime) for source, size, mtime in listed}
     changed = sorted(source for source in planned.keys() | now.keys() if planned.get(source) != now.get(source))

@@ -6,12 +6,10 @@ process is copied; each opens the run once and keeps it.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import multiprocessing
 import os
-import signal
-import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -21,6 +19,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+import psutil
 
 from curation.errors import RunError
 from curation.pipeline import Pass, Pipeline
@@ -47,14 +47,20 @@ def run_one(folder: str, pass_name: str, item: int) -> dict[str, Any]:
     return _opened(folder, version).run_item(pass_name, item)
 
 
-def _die_with_parent() -> None:
-    """Ask Linux to kill this worker when its fork server ends, which ends with the process that started it.
+def _die_with(main_pid: int) -> None:
+    """Let this worker end within a second of the process that started it, however that ended.
 
-    Without it, workers of a killed run would wait for work for ever.
+    Neither the fork server nor a closed pipe does it: the server lives as long as a worker does, and each worker holds
+    both ends of the pipes. Without it, workers of a killed run would wait for work for ever.
     """
-    pr_set_pdeathsig = 1
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    main = psutil.Process(main_pid)
+
+    def watch() -> None:
+        while main.is_running() and main.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _end(workers: Sequence[BaseProcess], patience: float) -> None:
@@ -110,7 +116,9 @@ class Pool:
         if self._executor is None:
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(["curation.pipeline"])
-            self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_die_with_parent)
+            self._executor = ProcessPoolExecutor(
+                self.workers, mp_context=context, initializer=_die_with, initargs=(os.getpid(),)
+            )
         yield from self._run_on(self._executor, work)
 
     def _run_on(self, executor: ProcessPoolExecutor, work: Pass) -> Iterator[dict[str, Any]]:

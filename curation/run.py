@@ -74,9 +74,14 @@ def publish(path: Path) -> Iterator[Path]:
 
     Raises:
         RunError: the disk is full or the folder cannot be written.
+        ConfigError: there is something at `path` that is no regular file: a folder, a device.
     """
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
+        if path.exists() and not path.is_file():
+            raise ConfigError(
+                f"{path} is no regular file, and writing there would replace it. Give the name of a file."
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         with temporary.open("rb+") as stream:

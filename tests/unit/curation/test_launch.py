@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from curation.check import damaged_files
 from curation.config import RunConfig, parse_config
 from curation.errors import ConfigError, InputError, RunError
 from curation.export import kept_batches
@@ -153,3 +154,24 @@ def test_a_raised_limit_after_encoding_encodes_nothing_again(tmp_path: Path) -> 
     )
     assert second.run_item("pack.encode", 0)["reused"] is True
     assert second.pack_digest() != pipeline.pack_digest()
+
+
+def test_runs_are_not_read_as_input(done: Pipeline, tmp_path: Path) -> None:
+    """A root inside the input folder is refused before it is read, and so is an empty name."""
+    with pytest.raises(InputError, match="lies inside an input folder"):
+        start_run(config(), [str(tmp_path)], tmp_path / "root")
+    with pytest.raises(ConfigError, match="empty name"):
+        start_run(config(), [""], tmp_path / "root")
+
+
+@pytest.mark.parametrize(
+    "name", ["shards/*.arrow", "steps/*-length-*/*.arrow", "pack/tokens.arrow", "pack/documents.parquet"]
+)
+def test_verifying_a_run_names_a_flipped_byte(done: Pipeline, name: str) -> None:
+    """Also where the size is right and no marker is gone."""
+    assert list(damaged_files(done)) == []
+    path = next(done.run.folder.glob(name))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+    assert path in [found for found, _ in damaged_files(done)]

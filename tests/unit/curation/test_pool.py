@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import curation.pool
@@ -81,3 +84,31 @@ def test_the_result_does_not_depend_on_workers(tmp_path: Path) -> None:
         bytes_of[workers] = {p.relative_to(root): p.read_bytes() for p in root.rglob("*.arrow")}
     assert bytes_of[1] == bytes_of[3]
     assert len(bytes_of[1]) >= 12
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    """SIGKILL of the main process alone: neither a worker nor the fork server is left a few seconds later."""
+    for number in range(3):
+        write_corpus(tmp_path / f"{number}.jsonl", 2000, seed=number)
+    arguments = [
+        "run",
+        "demo",
+        "--input",
+        str(tmp_path / "*.jsonl"),
+        "--root",
+        str(tmp_path / "root"),
+        "--workers",
+        "2",
+    ]
+    main = subprocess.Popen(
+        [sys.executable, "-m", "curation.cli", *arguments, "--set", "ingest.slice_mb=1"], stderr=subprocess.DEVNULL
+    )
+    children: list[psutil.Process] = []
+    while len(children) < 4 and main.poll() is None:
+        children = psutil.Process(main.pid).children(recursive=True)
+        time.sleep(0.01)
+    main.kill()
+    main.wait()
+    assert len(children) >= 4, "the run ended before it had workers"
+    _, alive = psutil.wait_procs(children, timeout=15)
+    assert alive == []

@@ -41,6 +41,14 @@ def test_a_full_or_forbidden_disk_is_told_as_such(tmp_path: Path, number: int, n
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_or_a_device_is_never_replaced(tmp_path: Path) -> None:
+    """`--output` may name /dev/null by mistake, and a rename would replace it."""
+    for target in (tmp_path, Path(os.devnull)):
+        with pytest.raises(ConfigError, match="no regular file"), publish(target) as temporary:
+            temporary.write_text("x")
+    assert not Path(os.devnull).is_file()
+
+
 def test_a_root_below_a_file_is_told_as_such(tmp_path: Path) -> None:
     """`--root file.txt` is a user's mistake: one message."""
     (tmp_path / "file").write_text("x")

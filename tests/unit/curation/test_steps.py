@@ -36,7 +36,7 @@ def test_every_listed_step_is_what_it_says(name: str) -> None:
 
 def test_an_unknown_step_names_the_nearest() -> None:
     """A misspelt step is a mistake in the config that can be mended from the message."""
-    with pytest.raises(ConfigError, match=r"unknown step 'lenght' - did you mean 'length'\?.* exact, .*length"):
+    with pytest.raises(ConfigError, match=r"unknown step 'lenght' \(did you mean 'length'\?\)\. .* exact, .*length"):
         step_class("lenght")
 
 
