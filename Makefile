@@ -57,6 +57,7 @@ bench: setup ## measure speed and memory; results are printed, the ones to keep 
 
 docs: setup ## write the generated reference pages anew
 	$(BIN)/python tools/make_reference.py
+	$(BIN)/python tools/make_dag_docs.py
 
 lock: setup ## resolve pyproject.toml into requirements.lock anew
 	$(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 --no-emit-package torch --all-extras --no-header \
