@@ -47,12 +47,7 @@ def start_run(
         InputError: an input is missing, or changed since the run began.
         ConfigError: the run exists with other inputs or other ingest settings.
     """
-    from curation.ingest.find import find_inputs
-
-    if not all(given.strip() for given in inputs):
-        raise ConfigError("an input is an empty name (an unset variable?). Give files, folders, globs or URLs.")
-    listed: list[tuple[str, int, str]] = [(f.source, f.size, f.mtime) for f in find_inputs(list(inputs))[0]]
-    _refuse_own_runs(root, [source for source, _, _ in listed])
+    listed = _listed(inputs, root)
     job = _job(config, listed, judge_all)
     if run_id is None:
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
@@ -75,6 +70,17 @@ def start_run(
         if run.info["job"] != job:
             run.update(job=job)
     return Pipeline(run, config)
+
+
+def _listed(inputs: Sequence[str], root: Path) -> list[tuple[str, int, str]]:
+    """Source, size and time of change of every input file; reads none of them."""
+    from curation.ingest.find import find_inputs
+
+    if not all(given.strip() for given in inputs):
+        raise ConfigError("an input is an empty name (an unset variable?). Give files, folders, globs or URLs.")
+    listed = [(found.source, found.size, found.mtime) for found in find_inputs(list(inputs))[0]]
+    _refuse_own_runs(root, [source for source, _, _ in listed])
+    return listed
 
 
 def _refuse_own_runs(root: Path, sources: Sequence[str]) -> None:
