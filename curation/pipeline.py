@@ -19,7 +19,7 @@ from typing import Any
 
 from curation.close import close_step, has_size, is_closed
 from curation.config import RunConfig, parse_config
-from curation.errors import RunError
+from curation.errors import InputError, RunError
 from curation.ids import digest8
 from curation.judge import judge_shard
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
@@ -160,14 +160,33 @@ class Pipeline:
         return next(placed for placed in self.placed if placed.name == name)
 
     def _ingest(self, item: int) -> dict[str, Any]:
-        from curation.ingest.part import ingest_part
+        from curation.ingest.part import ingest_part, marker_path
 
         part = self.plan.parts[item]
         marker = ingest_part(
             part, shards=self.run.shards, quarantine=self.run.quarantine, config=self.config.top.ingest
         )
+        if not marker.get("reused"):
+            try:
+                self._check_inputs_unchanged({one.source for one in part.slices})
+            except InputError:
+                marker_path(self.run.shards, item).unlink(missing_ok=True)
+                raise
         documents = sum(slice_["documents"] for slice_ in marker["inputs"])
         return {"item": item, "documents": documents, "reused": bool(marker.get("reused"))}
+
+    def _check_inputs_unchanged(self, sources: set[str]) -> None:
+        """An input that was replaced since it was planned would give a mixture of two files."""
+        from curation.ingest.find import find_inputs
+
+        planned = {one.source: (one.size, one.mtime) for one in self.plan.inputs if one.source in sources}
+        now = {found.source: (found.size, found.mtime) for found in find_inputs(sorted(sources))[0]}
+        changed = sorted(source for source in planned if planned[source] != now.get(source))
+        if changed:
+            raise InputError(
+                f"{changed[0]} was changed while the run was reading it: its documents would be a mixture. "
+                "Wait until the inputs are complete, then start a new run."
+            )
 
     def _data_set_item(self, placed: PlacedStep, pass_name: str, item: int) -> dict[str, Any]:
         context = self._context(placed)

@@ -175,3 +175,17 @@ def test_verifying_a_run_names_a_flipped_byte(done: Pipeline, name: str) -> None
     data[len(data) // 2] ^= 1
     path.write_bytes(bytes(data))
     assert path in [found for found, _ in damaged_files(done)]
+
+
+def test_an_input_that_is_replaced_while_the_run_reads_stops_it(tmp_path: Path) -> None:
+    """Even by a file of the same size: a mixture of two files is no corpus, and its checksum would be a lie."""
+    path = tmp_path / "a.jsonl"
+    write_corpus(path, 3000)
+    pipeline = start_run(config("pack=", "ingest.slice_mb=1"), [str(path)], tmp_path / "root")
+    assert pipeline.passes("ingest")[0].n_items > 1
+    pipeline.run_item("ingest.read", 0)
+    path.write_bytes(b"\n".join(reversed(path.read_bytes().splitlines())) + b"\n")
+    os.utime(path, (1, 1))
+    with pytest.raises(InputError, match="was changed while the run was reading it"):
+        drive(pipeline, workers=1)
+    assert len(list(pipeline.run.shards.glob("_items/*.json"))) == 1
