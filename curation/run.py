@@ -34,16 +34,26 @@ from typing import Any
 from curation.errors import ConfigError, RunError
 from curation.ids import digest8
 
-__all__ = ["Run", "checked_run_id", "file_sha256", "new_run_id", "publish", "read_json", "run_lock", "write_json"]
+__all__ = [
+    "RUN_ID",
+    "Run",
+    "checked_run_id",
+    "file_sha256",
+    "new_run_id",
+    "publish",
+    "read_json",
+    "run_lock",
+    "write_json",
+]
 
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 FORMAT_VERSION = 1
 
 
-def new_run_id(name: str, digest: str) -> str:
+def new_run_id(name: str, digest: str, begun: datetime | None = None) -> str:
     """Name, UTC time and a short digest, safe in a path: `zhweb-20260520-142322-8c4a`."""
     safe = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower() or "run"
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
+    stamp = (begun or datetime.now(timezone.utc)).astimezone(timezone.utc).strftime("%Y%m%d-%H%M%S")
     return f"{safe[:40]}-{stamp}-{digest[:4]}"
 
 
@@ -53,7 +63,7 @@ def checked_run_id(run_id: str) -> str:
     Raises:
         ConfigError: it is not.
     """
-    if not _RUN_ID.fullmatch(run_id):
+    if not RUN_ID.fullmatch(run_id):
         raise ConfigError(
             f"run id {run_id!r}: expected letters, digits, '.', '_' and '-', at most 120, not starting with a sign."
         )

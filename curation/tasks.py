@@ -13,12 +13,11 @@ import json
 import logging
 import os
 import platform
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from curation.funnel import build_funnel
 from curation.ids import digest8
 from curation.launch import finish_run, start_run
 from curation.pipeline import ALL_STAGES, Pass, Pipeline
-from curation.run import Run, read_json, utc_now, write_json
+from curation.run import RUN_ID, Run, new_run_id, read_json, utc_now, write_json
 
 __all__ = [
     "Planned",
@@ -52,7 +51,6 @@ __all__ = [
 
 log = logging.getLogger("corpusmill")
 
-_SAFE_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 _AIRFLOWS_OWN = ("manual__", "scheduled__", "backfill__", "asset_triggered__", "operator_triggered__")
 
 
@@ -99,11 +97,9 @@ def run_id_for(dag_id: str, dag_run_id: str, name: str, run_after: datetime) -> 
     A `dag_run_id` that someone chose is the run id if it is safe in a path; one that Airflow made (`manual__...`)
     becomes a run id of our own form, with a digest of Airflow's id.
     """
-    if _SAFE_RUN_ID.fullmatch(dag_run_id) and not dag_run_id.startswith(_AIRFLOWS_OWN):
+    if RUN_ID.fullmatch(dag_run_id) and not dag_run_id.startswith(_AIRFLOWS_OWN):
         return dag_run_id
-    safe = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower() or "run"
-    stamp = run_after.astimezone(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    return f"{safe[:40]}-{stamp}-{digest8([dag_id, dag_run_id])[:4]}"
+    return new_run_id(name, digest8([dag_id, dag_run_id]), run_after)
 
 
 def begin(
