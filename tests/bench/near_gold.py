@@ -261,8 +261,8 @@ def _score_removed(
             if partner in kept:
                 best[name] = max(best.get(name, (0.0, "")), (similarity, partner))
     for name in wrong:
-        similarity, partner = best.get(name, (None, None))
-        found.wrongly_removed.append(Wrong(name, partner, similarity, gold.languages[name]))
+        closest = best.get(name)
+        found.wrongly_removed.append(Wrong(name, closest and closest[1], closest and closest[0], gold.languages[name]))
     found.orphaned = sum(name in has_near for name in wrong)
 
 
