@@ -1,11 +1,12 @@
-"""Write curation/text/characters.tsv and case_folding.tsv from the running Python's unicodedata.
+"""Write the three .tsv files of curation/text from the running Python's unicodedata.
 
-    python tools/make_unicode_tables.py            write both files
+    python tools/make_unicode_tables.py            write the files
     python tools/make_unicode_tables.py --check    exit 1 where a file differs from what would be written
 
 Python has no Script, Emoji or Default_Ignorable property, so these come from character names and
 from the short lists below; tests compare the result with the `regex` package's property tables,
-character by character. Takes about two seconds. docs/reference/text.md says what the columns mean.
+character by character. Takes about four seconds. docs/reference/text.md says what the columns of
+characters.tsv and case_folding.tsv mean, curation/text/normal.py what those of normal_forms.tsv mean.
 """
 
 from __future__ import annotations
@@ -231,13 +232,81 @@ def folding_rows() -> Iterator[str]:
         start = stop
 
 
+def nfkc(code: int) -> list[int]:
+    """What NFKC makes of one character; nothing of an invisible mark, such as a variation selector."""
+    form = [ord(character) for character in unicodedata.normalize("NFKC", chr(code))]
+    return [c for c in form if unicodedata.category(chr(c))[0] != "M" or c not in IGNORABLE_CODES]
+
+
+def pairs() -> Iterator[tuple[int, int]]:
+    """Every two characters that NFC makes one of, Hangul's aside."""
+    for code in range(N_CODE_POINTS):
+        parts = unicodedata.decomposition(chr(code)).split()
+        if len(parts) == 2 and parts[0][0] != "<" and unicodedata.normalize("NFC", chr(code)) == chr(code):
+            yield int(parts[0], 16), int(parts[1], 16)
+
+
+def composition() -> tuple[frozenset[int], frozenset[int]]:
+    """Characters that may be the first of two that become one, and those that may be the second.
+
+    A character that NFC keeps whole may be a first one when any of its parts may: what follows can go between.
+    """
+    found = list(pairs())
+    firsts = {first for first, _ in found} | {*range(0x1100, 0x1113), *range(0xAC00, 0xD7A4, 28)}
+    seconds = {second for _, second in found} | {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}
+    for code in range(N_CODE_POINTS):
+        parts = unicodedata.decomposition(chr(code))
+        if parts and parts[0] != "<" and firsts & set(map(ord, unicodedata.normalize("NFD", chr(code)))):
+            firsts.add(code)
+    return frozenset(firsts), frozenset(seconds)
+
+
+def facts_of_forms() -> Iterator[tuple[int, str, str]]:
+    """All that is to be known for NFKC: code point, what, value."""
+    firsts, seconds = composition()
+    for code in (code for code in range(N_CODE_POINTS) if not 0xD800 <= code < 0xE000):
+        form = nfkc(code)
+        if len(form) == 1 and form[0] != code:
+            yield code, "shift", str(form[0] - code)
+        elif form != [code]:
+            yield code, "form", " ".join(f"{c:04X}" for c in form)
+        if order := unicodedata.combining(chr(code)):
+            yield code, "order", str(order)
+        if code in firsts:
+            yield code, "first", ""
+        if code in seconds:
+            yield code, "second", ""
+
+
+def form_rows() -> Iterator[str]:
+    """Maximal ranges of code points, at a common step, of which the same is to be known."""
+    facts: dict[tuple[str, str], list[int]] = {}
+    for code, what, value in facts_of_forms():
+        facts.setdefault((what, value), []).append(code)
+    rows = []
+    for (what, value), codes in facts.items():
+        start = 0
+        while start < len(codes):
+            step = codes[start + 1] - codes[start] if start + 1 < len(codes) else 1
+            step = step if step in (1, 2, 28) else 1
+            stop = start + 1
+            while stop < len(codes) and codes[stop] == codes[stop - 1] + step:
+                stop += 1
+            rows.append((codes[start], codes[stop - 1], step, what, value))
+            start = stop
+    return (f"{first:04X}\t{last:04X}\t{step}\t{what}\t{value}" for first, last, step, what, value in sorted(rows))
+
+
 def files() -> dict[Path, str]:
-    """What the two files should hold."""
-    version = unicodedata.unidata_version
-    head = f"# Unicode {version}. Written by tools/make_unicode_tables.py; docs/reference/text.md explains it.\n"
+    """What the files should hold."""
+    written = f"# Unicode {unicodedata.unidata_version}. Written by tools/make_unicode_tables.py; "
+    head, head_of_forms = (f"{written}{where} explains it.\n" for where in ("docs/reference/text.md", "normal.py"))
     return {
         FOLDER / "characters.tsv": f"{head}# first\tlast\tclass\tscript\trole\n" + "\n".join(character_rows()) + "\n",
         FOLDER / "case_folding.tsv": f"{head}# first\tlast\tstep\tdelta\n" + "\n".join(folding_rows()) + "\n",
+        FOLDER / "normal_forms.tsv": f"{head_of_forms}# first\tlast\tstep\twhat\tvalue\n"
+        + "\n".join(form_rows())
+        + "\n",
     }
 
 

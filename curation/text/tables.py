@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -139,9 +140,10 @@ BLOCK = 64
 FOLDER = Path(__file__).resolve().parent
 
 Flat = npt.NDArray[np.int32]
+Number = TypeVar("Number", np.int32, np.int64)
 
 
-def _rows(name: str) -> tuple[str, list[list[str]]]:
+def table_rows(name: str) -> tuple[str, list[list[str]]]:
     """Unicode version and cells of a table file."""
     lines = (FOLDER / name).read_text("utf-8").splitlines()
     version = lines[0].removeprefix("# Unicode ").split(". ")[0]
@@ -154,7 +156,7 @@ def _kinds() -> tuple[str, Flat]:
     roles = {name.lower(): int(value) << 4 for name, value in Role.__members__.items()}
     scripts = {name.lower(): int(value) << 8 for name, value in Script.__members__.items()}
     kinds = np.zeros(N_CODE_POINTS, np.int32)
-    version, rows = _rows("characters.tsv")
+    version, rows = table_rows("characters.tsv")
     for first, last, char_class, script, role in rows:
         kinds[int(first, 16) : int(last, 16) + 1] = classes[char_class] | roles[role] | scripts[script.lower()]
     return version, kinds
@@ -163,12 +165,12 @@ def _kinds() -> tuple[str, Flat]:
 def _folds() -> Flat:
     """int32[N_CODE_POINTS]: distance from each code point to what simple case folding makes of it."""
     folds = np.zeros(N_CODE_POINTS, np.int32)
-    for first, last, step, delta in _rows("case_folding.tsv")[1]:
+    for first, last, step, delta in table_rows("case_folding.tsv")[1]:
         folds[int(first, 16) : int(last, 16) + 1 : int(step)] = int(delta)
     return folds
 
 
-def _two_level(flat: Flat) -> tuple[npt.NDArray[np.uint16], Flat]:
+def two_level(flat: npt.NDArray[Number]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Number]]:
     """`flat[c] == blocks[index[c >> 6] << 6 | c & 63]`, equal blocks stored once."""
     blocks = flat.reshape(-1, BLOCK)
     uniform = (blocks == blocks[:, :1]).all(axis=1)
@@ -183,11 +185,11 @@ def _two_level(flat: Flat) -> tuple[npt.NDArray[np.uint16], Flat]:
 
 UNICODE_VERSION, _flat_kinds = _kinds()
 
-KIND_INDEX, _kind_blocks = _two_level(_flat_kinds)
+KIND_INDEX, _kind_blocks = two_level(_flat_kinds)
 KIND_BLOCKS: npt.NDArray[np.uint16] = _kind_blocks.astype(np.uint16)
 """uint16[n_blocks * 64]: class | role << 4 | script << 8 of a character."""
 
-FOLD_INDEX, FOLD_BLOCKS = _two_level(_folds())
+FOLD_INDEX, FOLD_BLOCKS = two_level(_folds())
 """int32[n_blocks * 64]: distance to the folded character."""
 
 del _flat_kinds, _kind_blocks
