@@ -69,7 +69,7 @@ FIRST, SECOND = 1 << 2, 1 << 3
 SEVERAL = 1 << 4
 """The form is none or several characters, `POOL[start:start + count]`."""
 LONGER = 1 << 5
-"""The form has more characters than its UTF-8 has bytes. No kernel has room for such a text."""
+"""The form has more letters, numbers and marks than its UTF-8 has bytes: a kernel may have no room for them."""
 ORDER_AT, COUNT_AT, VALUE_AT = 8, 16, 32
 UNSETTLED = SECOND | LONGER | 0xFF << ORDER_AT
 MOST_MARKS = 1000
@@ -116,7 +116,7 @@ def _records() -> tuple[Table, Table]:
     records = _word_kinds()[folds] | facts[forms] | folds - codes << VALUE_AT
     pool: list[int] = []
     for code, form in several:
-        longer = LONGER if len(form) > len(chr(code).encode()) else 0
+        longer = LONGER if np.count_nonzero(records[form] & KIND) > len(chr(code).encode()) else 0
         records[code] = SEVERAL | longer | len(form) << COUNT_AT | len(pool) << VALUE_AT
         pool += form
     return records, np.array(pool, np.int64)

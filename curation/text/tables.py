@@ -175,7 +175,7 @@ def two_level(flat: npt.NDArray[Number]) -> tuple[npt.NDArray[np.uint16], npt.ND
     blocks = flat.reshape(-1, BLOCK)
     uniform = (blocks == blocks[:, :1]).all(axis=1)
     values, index = np.unique(np.where(uniform, blocks[:, 0], 0), return_inverse=True)
-    kept = list(np.repeat(values, BLOCK).reshape(-1, BLOCK))
+    kept: list[npt.NDArray[Number]] = list(np.repeat(values, BLOCK).reshape(-1, BLOCK))
     numbers: dict[bytes, int] = {}
     for i in np.flatnonzero(~uniform):
         index[i] = numbers.setdefault(blocks[i].tobytes(), len(kept) + len(numbers))
