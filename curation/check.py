@@ -9,7 +9,26 @@ from curation.pipeline import Pipeline
 from curation.run import file_sha256, read_json
 from curation.shards import item_marker
 
-__all__ = ["damaged_files"]
+__all__ = ["damaged_files", "verify_run"]
+
+
+def verify_run(folder: Path) -> tuple[list[str], bool]:
+    """Check a run: what to tell a person, line by line, and whether all is well.
+
+    Raises:
+        RunError: the run has no shards yet, or a marker is missing.
+    """
+    from tokenization.reader import verify
+
+    pipeline = Pipeline.open(folder)
+    lines = [f"{path}: {wrong}" for path, wrong in damaged_files(pipeline)]
+    if lines:
+        many = f"{len(lines)} files are damaged. Delete them and run the same command again: they are made anew."
+        return [*lines, many], False
+    if pipeline.config.top.pack is not None:
+        lines.append(str(verify(pipeline.run.pack / "tokens.arrow")))
+    lines.append(f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps")
+    return lines, True
 
 
 def damaged_files(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:

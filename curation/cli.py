@@ -134,12 +134,17 @@ def _add_export(commands: _Commands) -> None:
     parser = _command(
         commands,
         "export",
-        "write the kept documents of a run",
-        "corpusmill export out/runs/web-20260520-142322-8c4a --output kept.jsonl.zst",
+        "write the kept documents of a run, or their signatures",
+        """
+corpusmill export out/runs/web-20260520-142322-8c4a --output kept.jsonl.zst
+corpusmill export RUN --signatures kept.index        for `near.against` of later runs, without the texts""",
     )
     _add_run_argument(parser)
+    files = parser.add_mutually_exclusive_group(required=True)
+    files.add_argument("--output", type=Path, metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.zst or .parquet")
+    files.add_argument("--signatures", type=Path, metavar="FILE", help="a signature index instead, an Arrow file")
     parser.add_argument(
-        "--output", type=Path, required=True, metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.zst or .parquet"
+        "--num-perm", type=_positive, metavar="N", help="permutations of a signature (default: near.num_perm, or 128)"
     )
     parser.set_defaults(function=_export)
 
@@ -317,10 +322,14 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
+    from curation.dedup.index_file import export_signatures
     from curation.export import export_kept
 
-    count = export_kept(_open(arguments), arguments.output)
-    log.info("%d documents written to %s", count, arguments.output)
+    if arguments.signatures:
+        count = export_signatures(_open(arguments), arguments.signatures, arguments.num_perm)
+    else:
+        count = export_kept(_open(arguments), arguments.output)
+    log.info("%d documents written to %s", count, arguments.signatures or arguments.output)
     return 0
 
 
@@ -342,33 +351,18 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
+    from curation.check import verify_run
     from tokenization.reader import verify
 
     if (arguments.file / "run.json").is_file():
-        return _verify_run(arguments.file)
+        lines, whole = verify_run(arguments.file)
+        print("\n".join(lines))
+        return 0 if whole else 1
     if not arguments.file.is_file():
         raise ConfigError(f"no token file and no run at {arguments.file}. Give a token file, or the folder of a run.")
     report = verify(arguments.file)
     print(report)
     return 0 if report.ok else 1
-
-
-def _verify_run(folder: Path) -> int:
-    from curation.check import damaged_files
-    from curation.pipeline import Pipeline
-    from tokenization.reader import verify
-
-    pipeline = Pipeline.open(folder)
-    damaged = list(damaged_files(pipeline))
-    for path, wrong in damaged:
-        print(f"{path}: {wrong}")
-    if damaged:
-        print(f"{len(damaged)} files are damaged. Delete them and run the same command again: they are made anew.")
-        return 1
-    if pipeline.config.top.pack is not None:
-        print(verify(pipeline.run.pack / "tokens.arrow"))
-    print(f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps")
-    return 0
 
 
 def _refuse_input_as_output(arguments: argparse.Namespace) -> None:

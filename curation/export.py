@@ -21,7 +21,7 @@ from curation.pipeline import Pipeline
 from curation.run import publish
 from curation.shards import alive_mask, batches
 
-__all__ = ["COLUMNS", "export_kept", "kept_batches"]
+__all__ = ["COLUMNS", "check_done", "export_kept", "kept_batches"]
 
 COLUMNS = ("id", "url", "text", "source", "line", "meta", "doc_id")
 """What is exported, in this order. `doc_id` is written in hex."""
@@ -35,7 +35,7 @@ def kept_batches(pipeline: Pipeline, columns: tuple[str, ...] = COLUMNS) -> Iter
     Raises:
         RunError: the last step is not done.
     """
-    _check_done(pipeline)
+    check_done(pipeline)
     last = pipeline.placed[-1].folder if pipeline.placed else None
     for shard in pipeline.shards:
         alive = alive_mask(last, shard)
@@ -47,8 +47,12 @@ def kept_batches(pipeline: Pipeline, columns: tuple[str, ...] = COLUMNS) -> Iter
                 yield batch.filter(pa.array(keep))
 
 
-def _check_done(pipeline: Pipeline) -> None:
-    """Refuse a run of which it is not decided yet what it keeps."""
+def check_done(pipeline: Pipeline) -> None:
+    """Refuse a run of which it is not decided yet what it keeps.
+
+    Raises:
+        RunError: ingest or a step has no marker.
+    """
     run = pipeline.run
     missing = [] if (run.shards / "_done.json").exists() else ["ingest"]
     if not missing:
@@ -69,7 +73,7 @@ def export_kept(pipeline: Pipeline, output: Path) -> int:
     """
     if not output.name.endswith(FORMATS):
         raise ConfigError(f"--output {output}: expected a name that ends in {', '.join(FORMATS)}.")
-    _check_done(pipeline)
+    check_done(pipeline)
     with publish(output) as temporary:
         if output.name.endswith(".parquet"):
             return _write_parquet(pipeline, temporary)

@@ -1,0 +1,369 @@
+"""What earlier runs kept, for a run that is deduplicated against them: `near.against`.
+
+Each entry is the folder of a run with a near step, or a signature index (`index_file`). All of it counts as one
+corpus in which the earlier documents come first: none of them is judged again, and a new document is dropped if
+its Jaccard with one of them is above the threshold. An earlier run gives what *it* kept; what it was itself
+compared with is not included, so that each of several runs in a row names all that came before.
+
+Of a run's texts only candidates are read, and each must have the text_id that was signed. An index needs no
+texts: its sets of shingles are exact. Band keys of an index are made when they are asked for, 5 us a document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from curation.dedup.index_file import MADE_BY, Index, open_index
+from curation.dedup.minhash import band_keys, signatures
+from curation.dedup.parts import Part
+from curation.dedup.shingles import Shingles, distinct, shingles
+from curation.dedup.sign import Signing, sets_fit, signed_table, signing_of
+from curation.errors import ConfigError, RunError, nearest
+from curation.ids import canonical_json, text_id
+from curation.run import Run, read_json
+from curation.shards import Shard, alive_mask, open_table, shards_of, take_rows
+
+__all__ = ["EarlierShard", "IndexPart", "earlier_parts", "identity"]
+
+_PART_DOCUMENTS = 50_000
+"""Of an index that are a part together: 10 MB of band keys."""
+
+
+def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
+    """What the runs and indexes kept, in the order in which they are named.
+
+    Args:
+        against: folders of runs, and files of exported indexes.
+        signing: how the documents of the new run are signed.
+
+    Raises:
+        ConfigError: one of them is missing, not finished, damaged, named twice, or signed in another way.
+    """
+    parts: list[Part] = []
+    for path, source in _opened(against).items():
+        if isinstance(source, Index):
+            _refuse_other_shingles(source, signing)
+            parts += _index_parts(source, signing)
+        else:
+            _refuse_other_signing(source, signing)
+            parts += [EarlierShard(path, source, number, signing) for number in range(len(source.shards))]
+    return parts
+
+
+def identity(against: Sequence[str]) -> dict[str, str]:
+    """For each path a digest of what it holds; reads markers and metadata only.
+
+    Raises:
+        ConfigError: as `earlier_parts`, but for how it was signed.
+    """
+    return {path: source.digest for path, source in _opened(against).items()}
+
+
+# ---------------------------------------------------------------- parts
+
+
+class EarlierShard(Part):
+    """The signed documents of a shard of an earlier run."""
+
+    def __init__(self, path: str, run: EarlierRun, number: int, signing: Signing) -> None:
+        self._path = path
+        self._run = run
+        self._number = number
+        self._signing = signing
+        self._shard = run.shards[number]
+
+    @cached_property
+    def table(self) -> pa.Table:
+        with _blamed(self._path):
+            file = self._run.sign_file(self._number)
+            marker = read_json(file.parent / "_items" / f"{file.stem}.json")
+            table = open_table(file, marker["sha256"]).read_all()
+            if signing_of(table, file) != self._signing:
+                raise RunError(f"{file} was signed in another way than the other files of its run.")
+            return table
+
+    @cached_property
+    def kept(self) -> npt.NDArray[np.bool_]:  # type: ignore[override]
+        """Which of its documents the near step kept: bool[n]."""
+        with _blamed(self._path):
+            alive = alive_mask(self._run.step, self._shard)
+            rows = self.table.column("row").to_numpy()
+            if len(rows) and int(rows.max()) >= len(alive):
+                raise RunError(f"{self._run.sign_file(self._number)} speaks of documents that its shard does not have.")
+            kept: npt.NDArray[np.bool_] = alive[rows]
+            return kept
+
+    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
+        with _blamed(self._path):
+            texts = take_rows(self._shard, "text", self.column("row", positions).to_numpy().astype(np.int64))
+            # The shard may have been changed since it was signed: its texts must be those, whatever else became of it.
+            if [text_id(text) for text in texts.to_pylist()] != self.column("text_id", positions).to_pylist():
+                raise RunError(f"{self._shard.path} does not hold the texts that were signed: it was changed.")
+            found = shingles(texts, self._signing.shingle)
+            sets_fit(found, self.column("n_shingles", positions).to_numpy(), self._shard.path)
+            return distinct(found)
+
+
+class IndexPart(Part):
+    """Consecutive batches of a signature index."""
+
+    def __init__(self, index: Index, batches: range, signing: Signing) -> None:
+        self._index = index
+        self._batches = batches
+        self._signing = signing
+        self._borders = np.concatenate([[0], np.cumsum([index.rows[number] for number in batches], dtype=np.int64)])
+        self.kept = np.ones(self.n, np.bool_)
+
+    @property
+    def n(self) -> int:
+        return int(self._borders[-1])
+
+    @cached_property
+    def table(self) -> pa.Table:
+        columns, keys = [], [np.zeros((0, self._signing.bands), np.uint64)]
+        for number, start in zip(self._batches, self._borders, strict=False):
+            batch = self._index.documents(number)
+            values = {
+                "row": pa.array(np.arange(start, start + batch.num_rows, dtype=np.uint32)),
+                # Earlier documents stay in any case and have no order of priority.
+                "priority": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.uint64)), 1),
+            }
+            names = ["row", "n_shingles", "simhash", "priority", "text_id", "doc_id"]
+            arrays = [values[name] if name in values else batch.column(name) for name in names]
+            columns.append(pa.RecordBatch.from_arrays(arrays, names=names))
+            keys.append(band_keys(self._signatures(number, batch), *self._signing.shape))
+        return signed_table(columns, np.concatenate(keys), self._signing, 1)
+
+    def _signatures(self, number: int, batch: pa.RecordBatch) -> npt.NDArray[np.uint32]:
+        """The stored ones, or others made of the shingles: with another number of permutations all are different."""
+        n = self._signing.num_perm
+        if n == self._index.num_perm:
+            stored: npt.NDArray[np.uint32] = batch.column("signature").flatten().to_numpy().reshape(-1, n)
+            return stored
+        return signatures(self._index.sets(number, np.arange(batch.num_rows)), n)
+
+    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
+        values, lengths = [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
+        cuts = np.searchsorted(positions, self._borders)
+        for i, number in enumerate(self._batches):
+            if cuts[i + 1] > cuts[i]:
+                found = self._index.sets(number, positions[cuts[i] : cuts[i + 1]] - self._borders[i])
+                values.append(found.values)
+                lengths.append(np.diff(found.offsets))
+        return Shingles(np.concatenate(values), np.cumsum(np.concatenate(lengths)))
+
+
+def _index_parts(index: Index, signing: Signing) -> Iterator[IndexPart]:
+    first = documents = 0
+    for number, rows in enumerate(index.rows):
+        if number > first and documents + rows > _PART_DOCUMENTS:
+            yield IndexPart(index, range(first, number), signing)
+            first, documents = number, 0
+        documents += rows
+    if documents:
+        yield IndexPart(index, range(first, len(index.rows)), signing)
+
+
+# ---------------------------------------------------------------- sources
+
+
+@dataclass(frozen=True)
+class EarlierRun:
+    """A run whose near step is closed."""
+
+    run: Run
+    step: Path
+    """Folder of the near step."""
+    config: dict[str, Any]
+    """Of the near step."""
+    shards: Sequence[Shard]
+    digest: str
+
+    def sign_file(self, number: int) -> Path:
+        return self.step / "sign" / f"{number:05d}.arrow"
+
+
+def _opened(against: Sequence[str]) -> dict[str, EarlierRun | Index]:
+    places: dict[Path, str] = {}
+    opened: dict[str, EarlierRun | Index] = {}
+    for path in against:
+        place = Path(path).resolve()
+        if place in places:
+            raise ConfigError(
+                f"near.against names {place} twice, as {places[place]} and {path}. Leave one of them out."
+            )
+        places[place] = path
+        opened[path] = _open_one(path)
+    return opened
+
+
+def _open_one(path: str) -> EarlierRun | Index:
+    place = Path(path)
+    if (place / "run.json").is_file():
+        with _blamed(path):
+            return _open_run(path)
+    if place.is_file():
+        return open_index(place)
+    if place.is_dir():
+        known = sorted(one.parent.name for one in place.glob("runs/*/run.json"))
+        there = f"; runs below it: {', '.join(f'runs/{name}' for name in known[-5:])}" if known else ""
+        raise ConfigError(
+            f"near.against: {path} is a folder, but of no run: it has no run.json{there}. "
+            f"Name the folder of a run, or a signature index that {MADE_BY} wrote."
+        )
+    if not place.parent.is_dir():
+        raise ConfigError(f"near.against: there is nothing at {path}: the folder {place.parent} does not exist.")
+    beside = nearest(place.name, (one.name for one in place.parent.iterdir()))
+    raise ConfigError(
+        f"near.against: there is nothing at {path}{beside}. "
+        f"Name the folder of a run, or a signature index that {MADE_BY} wrote."
+    )
+
+
+def _open_run(path: str) -> EarlierRun:
+    run = Run(Path(path).resolve())
+    config = _near_config(run, path)
+    _refuse_circle(run.folder, path)
+    step = _closed_step(run, config, path)
+    done = read_json(step / "_done.json")
+    shards = shards_of(run)
+    for shard, told in zip(shards, run.ingested()["shards"], strict=True):
+        if not shard.path.is_file() or shard.path.stat().st_size != told["file_bytes"]:
+            raise RunError(f"{shard.path} is missing, or was changed since it was written.")
+    verdicts = [[one["name"], one["rows"], one["kept"], one["sha256"]] for one in done["shards"]]
+    digest = hashlib.sha256(canonical_json([done["digest"], verdicts]).encode()).hexdigest()
+    if not (step / "sign").is_dir() and shards:
+        raise ConfigError(
+            f"near.against: run {path} has no signatures any more, {step / 'sign'} is missing. "
+            f"Delete {step} and run that run's command again, or export an index: {MADE_BY}."
+        )
+    return EarlierRun(run, step, config, shards, digest)
+
+
+def _near_config(run: Run, path: str) -> dict[str, Any]:
+    """The settings of a run's near step, as its config.yaml has them.
+
+    Raises:
+        ConfigError: it has no near step.
+    """
+    from curation.config import parse_config
+
+    steps = parse_config(run.config_path.read_text(encoding="utf-8"), str(run.config_path)).steps
+    near = next((step for step in steps if step.name == "near"), None)
+    if near is None:
+        raise ConfigError(
+            f"near.against: run {path} has no step near (it has {', '.join(step.name for step in steps) or 'no steps'}), "
+            f"so its documents are not signed. Export an index of it ({MADE_BY}) and name that, or run it again with near."
+        )
+    settings: dict[str, Any] = near.config.model_dump(mode="json")
+    return settings
+
+
+def _refuse_circle(folder: Path, path: str) -> None:
+    """Refuse a run that names itself in its own `against`, or is named by one that it names."""
+    waiting, seen = [folder], set()
+    while waiting:
+        here = waiting.pop()
+        for named in _near_config(Run(here), str(here))["against"]:
+            place = Path(named).resolve()
+            if place == folder:
+                whose = (
+                    "its own near.against" if here == folder else f"near.against of {here}, which it names in its own"
+                )
+                raise ConfigError(
+                    f"near.against: run {path} is named in {whose}. A run can be compared with earlier ones only: "
+                    "leave it out, or begin another run with --new."
+                )
+            if place not in seen and (place / "run.json").is_file():
+                seen.add(place)
+                waiting.append(place)
+
+
+def _closed_step(run: Run, config: dict[str, Any], path: str) -> Path:
+    """Folder of the near step to which the run's config leads."""
+    closed = [
+        card.parent
+        for card in sorted(run.steps.glob("*-near-*/_step.json"))
+        if (card.parent / "_done.json").exists() and read_json(card)["config"] == config
+    ]
+    # The usual case, in which nobody needs to look at what this run was compared with: that may be gone by now.
+    if len(closed) == 1 and run.info["state"] == "done":
+        return closed[0]
+    from curation.pipeline import Pipeline
+
+    ingested = (run.shards / "_done.json").exists()
+    placed = next((one for one in Pipeline(run).placed if one.name == "near"), None) if ingested else None
+    if placed is None or not (placed.folder / "_done.json").exists():
+        raise ConfigError(
+            f"near.against: run {path} is not finished: its near step is not done (state: {run.info['state']}). "
+            "Run its command again, it goes on where it stopped, and then this one."
+        )
+    return placed.folder
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@contextmanager
+def _blamed(path: str) -> Iterator[None]:
+    """Say that a file which is missing or damaged belongs to an earlier run: running this one again would not help."""
+    try:
+        yield
+    except RunError as error:
+        raise ConfigError(
+            f"near.against: the earlier run {path} cannot be used: {error} (`corpusmill verify {path}` names what is "
+            "damaged; the files of an earlier run are mended by its own command.)"
+        ) from error
+
+
+def _refuse_other_signing(run: EarlierRun, signing: Signing) -> None:
+    if not run.shards:
+        return
+    path = run.run.folder
+    with _blamed(str(path)):
+        found = signing_of(open_table(run.sign_file(0)).read_all(), run.sign_file(0))
+    if found == signing:
+        return
+    _refuse_shingles(found, signing, f"run {path}", f"Set near.shingle to {found.shingle}, or run that run again.")
+    there = {name: run.config[name] for name in ("threshold", "num_perm", "recall")}
+    settings = ", ".join(f"{name} {value}" for name, value in there.items())
+    raise ConfigError(
+        f"near.against: run {path} was signed with {found.bands} bands of {found.rows} out of {found.num_perm} "
+        f"permutations ({settings}), this run needs {signing.bands} bands of {signing.rows} out of {signing.num_perm}. "
+        f"Give near the same threshold, num_perm and recall, or export an index ({MADE_BY}), which serves any of them."
+    )
+
+
+def _refuse_other_shingles(index: Index, signing: Signing) -> None:
+    found = replace(
+        signing, shingle=index.shingle, num_perm=index.num_perm, version=index.version, unicode=index.unicode
+    )
+    _refuse_shingles(found, signing, f"index {index.path}", "Export it anew from a run with the same near.shingle.")
+
+
+def _refuse_shingles(found: Signing, signing: Signing, whose: str, remedy: str) -> None:
+    """Refuse what was cut into other shingles: no setting of the bands makes these comparable."""
+    if found.shingle != signing.shingle:
+        raise ConfigError(
+            f"near.against: {whose} has shingles of {found.shingle} words or characters, this run has {signing.shingle} "
+            f"(near.shingle). {remedy}"
+        )
+    for what, there, here in (
+        ("Unicode", found.unicode, signing.unicode),
+        ("the signatures' version", found.version, signing.version),
+    ):
+        if there != here:
+            raise ConfigError(
+                f"near.against: {whose} was signed with {what} {there}, this program has {here}: their shingles differ. "
+                "Make it anew with this version, or use the older one for this run, too."
+            )
