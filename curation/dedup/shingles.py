@@ -10,8 +10,11 @@ Word and character shingles are never equal.
 
 Values are 64-bit hashes with all bits mixed. A word is hashed as the LEB128 of its code points, eight
 bytes at a time, which for ASCII are its bytes; a shingle is a polynomial of its units' hashes, mixed.
-English takes about 4 ns a byte, Chinese 3; a document of words in which a letter and a mark are to be
-joined (NFD) some 20 times as much. `distinct` takes 10 ns a value.
+They are the same on every machine, and a test holds some fast, since signatures of them are kept.
+
+A second of one core shingles 650 MB of English, 270 of Chinese, 330 of Russian; 20 to 80 MB of texts in
+which letters and marks must be joined or put in order (NFD, Arabic with all vowels), since Python does
+that. `distinct` takes 10 ns a value.
 """
 
 from __future__ import annotations

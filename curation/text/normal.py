@@ -3,7 +3,7 @@
 NFKC (UAX #15) changes single characters by a table, and then puts neighbours together (`e` and an
 acute accent) or marks in order. The first needs no more than a look-up, and nearly all text needs
 nothing else. Where the second might be needed, which `is_settled` finds as UAX #15 proposes, the
-kernel gives up on that one text and its caller runs `normalise`, some 20 times slower, and calls again.
+kernel gives up on that one text; its caller runs `normalise`, some ten times slower, and calls again.
 
 `normal_forms.tsv`, written by tools/make_unicode_tables.py, holds for ranges of code points (first,
 last, step) one thing that is to be known:
