@@ -47,12 +47,16 @@ def has_size(path: Path, n_bytes: int) -> bool:
 
 
 def close_step(
-    placed: PlacedStep, shards: Sequence[Shard], passes: Mapping[str, float] | None = None
+    placed: PlacedStep,
+    shards: Sequence[Shard],
+    passes: Mapping[str, float] | None = None,
+    facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Check the law over all shards of a step and write its marker; returns its line of the funnel.
 
     Args:
         passes: seconds and peak_rss_mb of a data-set step's passes before its verdicts.
+        facts: what a data-set step says about itself beside its verdicts; kept in the marker for the report.
 
     Raises:
         RunError: a shard has no verdicts yet, or a file is damaged.
@@ -85,6 +89,7 @@ def close_step(
         **{key: totals[key] for key in ("bytes_in", "bytes_kept")},
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak, 1),
+        "facts": dict(facts or {}),
         "shards": items,
     }
     write_json(done, marker)

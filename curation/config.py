@@ -94,8 +94,8 @@ def shipped_config(name: str) -> Path:
 def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Load a config given as a path, or as the name of a shipped one (`web`, `zh-web`, `demo`).
 
-    A relative `pack.tokenizer` is that beside the config file, or beside the current folder in an override; it is made
-    absolute, since workers elsewhere have other current folders.
+    A relative path (`pack.tokenizer`, an entry of `against`) begins at the config file's folder, or at the current folder
+    in an override; it is made absolute, since workers elsewhere have other current folders.
 
     Args:
         source: path of a YAML file, or the name of a file in `SHIPPED`.
@@ -106,10 +106,10 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     path, text = _read(source)
     data = _mapping(text, str(path))
-    _place_tokenizer(data, path.absolute().parent)
+    _place_paths(data, path.absolute().parent)
     for override in overrides:
         _apply_override(data, override)
-    _place_tokenizer(data, Path.cwd())
+    _place_paths(data, Path.cwd())
     config = _complete(data, str(path))
     if config.top.pack is not None and config.top.pack.tokenizer != "default":
         _check_tokenizer(Path(config.top.pack.tokenizer))
@@ -192,12 +192,18 @@ def _complete(data: dict[str, Any], where: str) -> RunConfig:
     return RunConfig(top=top, steps=_steps(top.steps, where))
 
 
-def _place_tokenizer(data: Mapping[str, Any], folder: Path) -> None:
-    """Make a relative `pack.tokenizer` in the plain data absolute."""
+def _place_paths(data: Mapping[str, Any], folder: Path) -> None:
+    """Make a relative `pack.tokenizer` and the relative paths of `against` in the plain data absolute."""
     pack = data.get("pack")
     tokenizer = pack.get("tokenizer") if isinstance(pack, dict) else None
     if isinstance(pack, dict) and isinstance(tokenizer, str) and tokenizer not in ("default", ""):
         pack["tokenizer"] = str(folder / tokenizer)
+    entries = data.get("steps")
+    for entry in entries if isinstance(entries, list) else []:
+        for settings in entry.values() if isinstance(entry, dict) else []:
+            against = settings.get("against") if isinstance(settings, dict) else None
+            if isinstance(against, list):
+                settings["against"] = [str(folder / one) if isinstance(one, str) and one else one for one in against]
 
 
 def _check_tokenizer(path: Path) -> None:
@@ -227,7 +233,10 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
         if any(step.name == name for step in steps):
             raise ConfigError(f"{where}: step {name!r} stands twice in steps; a step may run once.")
         config = _check(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
-        steps.append(kind(config))
+        step = kind(config)
+        if missing := step.misses(steps):
+            raise ConfigError(f"{where}: " + " ".join(missing))
+        steps.append(step)
     return tuple(steps)
 
 

@@ -10,6 +10,7 @@ stands; between two passes lies a barrier. Closing a stage checks the conservati
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from curation.steps import PlacedStep, StepContext, context_of, place_steps, sta
 from curation.verdicts import STAGES, DataSetStep
 
 __all__ = ["ALL_STAGES", "Pass", "Pipeline"]
+
+log = logging.getLogger("corpusmill")
 
 ALL_STAGES = ("ingest", *STAGES, "pack")
 
@@ -110,12 +113,24 @@ class Pipeline:
                 continue
             if isinstance(first.step, DataSetStep) and not is_closed(first.folder):
                 context = self._context(first)
+                self._preflight(first, context)
                 passes += [
                     Pass(stage, f"{first.name}.{name}", first.step.n_items(name, context), "item")
                     for name in first.step.passes
                 ]
             passes.append(Pass(stage, "+".join(placed.name for placed in group), len(self.shards), "shard"))
         return passes
+
+    def _preflight(self, placed: PlacedStep, context: StepContext) -> None:
+        """Estimate a data-set step once, before its first pass; refuses what cannot work."""
+        path = context.folder / "preflight.json"
+        if path.exists():
+            return
+        assert isinstance(placed.step, DataSetStep)
+        estimate = placed.step.preflight(context)
+        if estimate:
+            log.info("%s needs about: %s", placed.name, ", ".join(f"{key} {value}" for key, value in estimate.items()))
+        write_json(path, estimate)
 
     def _groups(self, stage: str) -> list[list[PlacedStep]]:
         """Consecutive steps that one pass over a shard can judge: only the first may be a data-set step."""
@@ -192,12 +207,13 @@ class Pipeline:
         context = self._context(placed)
         marker_path = context.item_marker_path(pass_name, item)
         path = context.item_path(pass_name, item)
-        if marker_path.exists() and path.exists() and file_sha256(path) == read_json(marker_path)["sha256"]:
+        if _is_whole(path, marker_path):
             return {"item": item, "reused": True}
         assert isinstance(placed.step, DataSetStep)
         with peak_memory() as used:
             placed.step.run_item(pass_name, item, context)
-        write_json(marker_path, {"sha256": file_sha256(path), **used})
+        # An item whose file does not fit its marker is done again, so neither must outlive a crash of the machine.
+        write_json(marker_path, {"sha256": file_sha256(path), **used}, durable=pass_name in placed.step.lasting)
         return {"item": item, "reused": False}
 
     # -- pack ----------------------------------------------------------------------------------
@@ -293,11 +309,28 @@ class Pipeline:
         counts: dict[str, Any] = {}
         for placed, its_stage in zip(self.placed, stage_of_each(self.config.steps), strict=True):
             if its_stage == stage:
-                marker = close_step(placed, self.shards, self._passes_used(placed))
+                marker = self._close_step(placed)
                 counts[placed.name] = {key: marker[key] for key in ("docs_in", "docs_kept", "seconds", "peak_rss_mb")}
-                for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
-                    shutil.rmtree(left, ignore_errors=True)
         return counts
+
+    def _close_step(self, placed: PlacedStep) -> dict[str, Any]:
+        """Close one step; of a data-set step keep what lasts and delete the rest of its passes."""
+        if not isinstance(placed.step, DataSetStep) or is_closed(placed.folder):
+            return close_step(placed, self.shards)
+        context = self._context(placed)
+        facts = placed.step.facts(context)
+        for alarm in facts.get("alarms", []):
+            log.warning("%s: %s", placed.name, alarm)
+        used = self._passes_used(placed)
+        for name in placed.step.lasting:
+            if (context.folder / name).exists():
+                shutil.rmtree(placed.folder / name, ignore_errors=True)
+                placed.folder.mkdir(parents=True, exist_ok=True)
+                (context.folder / name).rename(placed.folder / name)
+        marker = close_step(placed, self.shards, passes=used, facts=facts)
+        for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
+            shutil.rmtree(left, ignore_errors=True)
+        return marker
 
     def _passes_used(self, placed: PlacedStep) -> dict[str, float]:
         """Seconds and peak memory of the passes before a data-set step's verdicts, from their markers."""
@@ -338,6 +371,14 @@ class Pipeline:
             )
         shutil.rmtree(self.run.work, ignore_errors=True)
         return packed
+
+
+def _is_whole(path: Path, marker_path: Path) -> bool:
+    """Whether an item's file is what its marker says. A marker that cannot be read says nothing."""
+    try:
+        return path.exists() and marker_path.exists() and file_sha256(path) == read_json(marker_path)["sha256"]
+    except (RunError, KeyError, TypeError):
+        return False
 
 
 def _used(markers: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -77,10 +77,14 @@ def file_sha256(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def publish(path: Path) -> Iterator[Path]:
+def publish(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Yields a temporary path beside `path`; on success it is fsynced and renamed to `path`.
 
     On any error the temporary file is removed and `path` is untouched.
+
+    Args:
+        durable: false leaves out the fsync. The file is whole after a killed process all the same, but may not be
+            after a crash of the machine: only for files with a checksum elsewhere that are made anew if it does not fit.
 
     Raises:
         RunError: the disk is full or the folder cannot be written.
@@ -94,10 +98,12 @@ def publish(path: Path) -> Iterator[Path]:
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        with temporary.open("rb+") as stream:
-            os.fsync(stream.fileno())
+        if durable:
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
         temporary.replace(path)
-        _fsync_folder(path.parent)
+        if durable:
+            _fsync_folder(path.parent)
     except OSError as error:
         _remove_if_there(temporary)
         raise _not_written(path, error) from error
@@ -135,9 +141,9 @@ def _fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically, indented, keys in the given order."""
-    with publish(path) as temporary:
+def write_json(path: Path, value: Any, *, durable: bool = True) -> None:
+    """Write JSON atomically, indented, keys in the given order. `durable`: see `publish`."""
+    with publish(path, durable=durable) as temporary:
         temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from curation.errors import RunError
 from curation.run import Run, file_sha256, publish
 
-__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "write_table"]
+__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "take_rows", "write_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,24 @@ def read_column(shard: Shard, column: str) -> pa.ChunkedArray:
     return pa.chunked_array(parts, type=parts[0].type) if parts else pa.chunked_array([], type=pa.null())
 
 
+def take_rows(shard: Shard, column: str, rows: npt.NDArray[np.int64]) -> pa.Array:
+    """Some rows of one column, ascending, without a check of the file's checksum: only their pages are read.
+
+    Raises:
+        RunError: the file is missing, cut, or has another number of rows.
+    """
+    reader = open_table(shard.path, None, shard.rows)
+    parts: list[pa.Array] = []
+    start = 0
+    for i in range(reader.num_record_batches):
+        found = reader.get_batch(i).column(column)
+        begin, end = np.searchsorted(rows, [start, start + len(found)])
+        if end > begin:
+            parts.append(found.take(pa.array(rows[begin:end] - start)))
+        start += len(found)
+    return pa.concat_arrays(parts) if parts else pa.array([], reader.schema.field(column).type)
+
+
 def alive_mask(folder: Path | None, shard: Shard) -> npt.NDArray[np.bool_]:
     """Which rows of a shard are still kept after the step in `folder`: bool[rows]. None = before any step."""
     if folder is None:
@@ -126,10 +144,10 @@ def item_marker(folder: Path, name: str) -> dict[str, Any]:
     return marker
 
 
-def write_table(path: Path, table: pa.Table | pa.RecordBatch) -> None:
-    """Publish an Arrow file atomically."""
+def write_table(path: Path, table: pa.Table | pa.RecordBatch, *, durable: bool = True) -> None:
+    """Publish an Arrow file atomically. `durable`: see `run.publish`."""
     with (
-        publish(path) as temporary,
+        publish(path, durable=durable) as temporary,
         pa.OSFile(str(temporary), "wb") as sink,
         pa.ipc.new_file(sink, table.schema) as writer,
     ):

@@ -6,8 +6,8 @@ checksums and the digest of the step before it. Same folder = same result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -57,6 +57,8 @@ class PlacedStep:
     folder: Path
     previous: Path | None
     """Folder of the step before, whose kept documents this one looks at. None: all documents."""
+    earlier: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of all steps before this one, by name."""
 
     @property
     def name(self) -> str:
@@ -72,6 +74,8 @@ class StepContext:
     """Folder of the step before; see `shards.alive_mask`."""
     folder: Path
     memory_mb: int
+    earlier: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of all steps before this one, by name: their scores may be read."""
 
     def item_path(self, pass_name: str, item: int) -> Path:
         """Where an item of a pass is published."""
@@ -92,7 +96,8 @@ class StepContext:
 
 def context_of(run: Run, placed: PlacedStep, shards: Sequence[Shard], memory_mb: int) -> StepContext:
     """The context of a data-set step. What its passes write depends on the memory they may use, so the folder names it."""
-    return StepContext(shards, placed.previous, run.work / f"{placed.folder.name}-{memory_mb}mb", memory_mb)
+    folder = run.work / f"{placed.folder.name}-{memory_mb}mb"
+    return StepContext(shards, placed.previous, folder, memory_mb, placed.earlier)
 
 
 def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> list[PlacedStep]:
@@ -113,7 +118,8 @@ def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> 
         digest = digest8({**identity, "config": step.config.model_dump(mode="json"), "previous": previous_digest})
         score_digest = digest8({**identity, "config": dict(step.score_config()), "shards": shards})
         folder = run.steps / f"{index + 1:02d}-{step.name}-{digest}"
-        placed.append(PlacedStep(index, step, digest, score_digest, folder, previous))
+        earlier = {before.name: before.folder for before in placed}
+        placed.append(PlacedStep(index, step, digest, score_digest, folder, previous, earlier))
         if not judge_all:
             previous_digest, previous = digest, folder
     return placed

@@ -104,6 +104,10 @@ class Step(ABC):
         """For each score column the thresholds that this config applies, for the report's drawings."""
         return {}
 
+    def misses(self, before: Sequence[Step]) -> list[str]:
+        """What this step needs of the steps before it in the config and does not find: one sentence each."""
+        return []
+
     def score_config(self) -> Mapping[str, Any]:
         """The part of the config that changes scores. Everything else is a threshold."""
         return {}
@@ -135,6 +139,8 @@ class DataSetStep(Step):
     """
 
     passes: ClassVar[tuple[str, ...]]
+    lasting: ClassVar[tuple[str, ...]] = ()
+    """Passes whose files stay in the step's folder when it is closed; those of the others are deleted."""
 
     @property
     def score_columns(self) -> Sequence[ScoreColumn]:
@@ -151,3 +157,21 @@ class DataSetStep(Step):
     @abstractmethod
     def verdicts(self, shard: int, context: StepContext) -> tuple[Decision, pa.RecordBatch]:
         """Decision and score columns for the living rows of one shard, in row order."""
+
+    def preflight(self, context: StepContext) -> dict[str, Any]:
+        """What the passes will need, estimated before the first: kept beside their files, and logged.
+
+        Raises:
+            RunError: it cannot work with the memory or the disk that there is.
+        """
+        return {}
+
+    def facts(self, context: StepContext) -> dict[str, Any]:
+        """What the report says about the step beside its verdicts: plain data, read from the files of the passes.
+
+        Called when all verdicts stand. `alarms`, if it is there, is a list of sentences that a reader must see.
+
+        Raises:
+            RunError: the verdicts are such that the run should stop for a look.
+        """
+        return {}

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 DATA_SET_STEPS: dict[str, str] = {
     "exact": "curation.dedup.exact:Exact",
+    "near": "curation.dedup.near:Near",
 }

@@ -23,7 +23,7 @@ from curation.shards import alive_mask, batches, write_table
 from curation.steps import StepContext
 from curation.verdicts import DataSetStep, Decision, StepConfig
 
-__all__ = ["Exact", "ExactConfig"]
+__all__ = ["Exact", "ExactConfig", "hash_range"]
 
 _BYTES_PER_DOCUMENT = 120
 """Peak memory of `resolve` for each head: keys, places, sort order and temporaries."""
@@ -69,11 +69,11 @@ class Exact(DataSetStep):
 
     def run_item(self, pass_name: str, item: int, context: StepContext) -> None:
         table = _scatter(item, context) if pass_name == "scatter" else self._resolve(item, context)
-        write_table(context.item_path(pass_name, item), table)
+        write_table(context.item_path(pass_name, item), table, durable=False)
 
     def _resolve(self, item: int, context: StepContext) -> pa.Table:
         """Groups of one hash range over all shards: heads of every group of two or more documents."""
-        low, high = _hash_range(item, self.n_items("resolve", context))
+        low, high = hash_range(item, self.n_items("resolve", context))
         heads = [_heads(context.open_item("scatter", s), s, low, high) for s in range(len(context.shards))]
         keys_high, keys_low, shard, position, count, doc_id = (
             np.concatenate(part) for part in zip(*heads, strict=True)
@@ -147,8 +147,8 @@ def _scatter(item: int, context: StepContext) -> pa.Table:
     return pa.table(columns, schema=_MEMBERS)
 
 
-def _hash_range(item: int, n_items: int) -> tuple[int, int]:
-    """[low, high) of the upper 64 bits of the text_id that an item resolves."""
+def hash_range(item: int, n_items: int) -> tuple[int, int]:
+    """[low, high) of the 64-bit hashes that one of `n_items` items takes."""
     return (item << 64) // n_items, ((item + 1) << 64) // n_items
 
 
