@@ -34,7 +34,16 @@ from curation.text.memory import Int, address_of, instruction
 if TYPE_CHECKING:
     from curation.dedup.shingles import Shingles
 
-__all__ = ["EMPTY", "Bands", "band_keys", "candidate_probability", "choose_bands", "signatures"]
+__all__ = [
+    "EMPTY",
+    "Bands",
+    "band_keys",
+    "candidate_probability",
+    "checked",
+    "choose_bands",
+    "permutations",
+    "signatures",
+]
 
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
 UInt64s: TypeAlias = npt.NDArray[np.uint64]

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from datasketch import LeanMinHash, MinHash, MinHashLSH
 
 from curation.dedup import minhash
 from curation.dedup.minhash import EMPTY, Bands, band_keys, candidate_probability, choose_bands, signatures
+from curation.dedup.shingles import Shingles
 from curation.errors import ConfigError, InputError
 
 LOW = np.uint64(0xFFFFFFFF)
 
 
-class Shingles(NamedTuple):
-    """What the kernels read: values uint64[m], offsets int64[n + 1]."""
-
-    values: npt.NDArray[np.uint64]
-    offsets: npt.NDArray[np.int64]
-
-
-def shingles(documents: list[list[int]]) -> Shingles:
+def of(documents: list[list[int]]) -> Shingles:
     offsets = np.zeros(len(documents) + 1, np.int64)
     np.cumsum([len(document) for document in documents], out=offsets[1:])
     return Shingles(np.array([value for document in documents for value in document], np.uint64), offsets)
@@ -49,7 +41,7 @@ def random_documents(sizes: list[int], seed: int = 7) -> list[list[int]]:
 def test_signatures_equal_datasketchs(num_perm: int) -> None:
     """Bit for bit, for any number of permutations, any length, and documents longer than a chunk."""
     documents = random_documents([0, 1, 2, 15, 16, 17, 300, minhash.CHUNK - 1, minhash.CHUNK, 2 * minhash.CHUNK + 1, 0])
-    got = signatures(shingles(documents), num_perm)
+    got = signatures(of(documents), num_perm)
     assert got.dtype == np.uint32
     assert got.shape == (len(documents), num_perm)
     for document, signature in zip(documents, got, strict=True):
@@ -70,36 +62,36 @@ def test_signatures_equal_datasketchs(num_perm: int) -> None:
 )
 def test_hashes_at_the_edge_of_32_bits(document: list[int]) -> None:
     """B074: products overflow as datasketch's do, for hashes near 2^32 - 1 too."""
-    np.testing.assert_array_equal(signatures(shingles([document]), 128)[0], oracle(document, 128).hashvalues)
+    np.testing.assert_array_equal(signatures(of([document]), 128)[0], oracle(document, 128).hashvalues)
 
 
 def test_only_the_low_half_of_a_shingle_counts() -> None:
     """The high 32 bits change nothing: what datasketch is given are the low ones."""
     (document,) = random_documents([50])
     other = [value ^ (i * 2**40 + 2**63) for i, value in enumerate(document)]
-    np.testing.assert_array_equal(*signatures(shingles([document, other]), 128))
+    np.testing.assert_array_equal(*signatures(of([document, other]), 128))
 
 
 def test_a_signature_is_of_the_set() -> None:
     """Order and repeats of shingles change nothing."""
     (document,) = random_documents([1000])
-    found = signatures(shingles([document, document[::-1], document * 9, sorted(document + document[:500])]), 128)
+    found = signatures(of([document, document[::-1], document * 9, sorted(document + document[:500])]), 128)
     assert (found == found[0]).all()
 
 
 def test_an_empty_document_has_the_empty_signature() -> None:
     """All 2^32 - 1, as datasketch's empty MinHash; also when all documents are empty, or there is none."""
-    found = signatures(shingles([[], [1], []]), 128)
+    found = signatures(of([[], [1], []]), 128)
     np.testing.assert_array_equal(found[0], MinHash(128).hashvalues)
     assert (found[[0, 2]] == EMPTY).all()
     assert not (found[1] == EMPTY).all()
-    assert (signatures(shingles([[], []]), 100) == EMPTY).all()
-    assert signatures(shingles([]), 100).shape == (0, 100)
+    assert (signatures(of([[], []]), 100) == EMPTY).all()
+    assert signatures(of([]), 100).shape == (0, 100)
 
 
 def test_offsets_may_begin_and_end_inside_the_values() -> None:
     """A slice of documents has the signatures it had among the others."""
-    found = shingles(random_documents([5, 70, 0, 300, 9]))
+    found = of(random_documents([5, 70, 0, 300, 9]))
     np.testing.assert_array_equal(
         signatures(Shingles(found.values, found.offsets[1:5]), 64), signatures(found, 64)[1:4]
     )
@@ -108,7 +100,7 @@ def test_offsets_may_begin_and_end_inside_the_values() -> None:
 def test_signatures_can_be_handed_to_datasketch_and_taken_from_it() -> None:
     """They become its MinHash and LeanMinHash, are found in its LSH, and come back unchanged."""
     a, b = random_documents([400, 40])
-    found = signatures(shingles([a, a[:390] + b, b]), 128)
+    found = signatures(of([a, a[:390] + b, b]), 128)
     theirs = [MinHash(hashvalues=row, seed=1, scheme="affine32") for row in found]
     assert theirs[0] == oracle(a, 128)
     index = MinHashLSH(num_perm=128, params=(16, 8))
@@ -131,7 +123,7 @@ def test_the_estimate_is_not_biased() -> None:
         common = round(size * shared)
         left, right = pool[:size], np.concatenate([pool[:common], pool[size : 2 * size - common]])
         jaccard = common / (2 * size - common)
-        one, two = signatures(shingles([left.tolist(), right.tolist()]), num_perm)
+        one, two = signatures(of([left.tolist(), right.tolist()]), num_perm)
         errors.append(float((one == two).mean()) - jaccard)
         variance += jaccard * (1 - jaccard) / num_perm
     assert abs(np.mean(errors)) < 3 * math.sqrt(variance) / 500
@@ -141,7 +133,7 @@ def test_the_estimate_is_not_biased() -> None:
 def test_an_impossible_number_of_permutations_is_refused(num_perm: int) -> None:
     """ConfigError, before any memory is taken."""
     with pytest.raises(ConfigError, match="num_perm must be 1 to 4096"):
-        signatures(shingles([[1]]), num_perm)
+        signatures(of([[1]]), num_perm)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +234,7 @@ def test_bands_that_cannot_be_are_refused(arguments: tuple[float, ...], message:
 
 def test_keys_are_equal_where_all_rows_are() -> None:
     """One place changed changes the key of its band and no other; places beyond the bands count nowhere."""
-    (signature,) = signatures(shingles(random_documents([100])), 128)
+    (signature,) = signatures(of(random_documents([100])), 128)
     changed = np.repeat(signature[None], 128, axis=0)
     changed[np.arange(128), np.arange(128)] ^= np.uint32(1)
     same = band_keys(changed, 25, 5) == band_keys(signature[None], 25, 5)
@@ -287,7 +279,7 @@ def test_pairs_at_the_threshold_become_candidates() -> None:
         for _ in range(400):
             pool = source.integers(0, 2**64, common + 2 * alone, np.uint64)
             assert common / len(pool) == {380: 0.95, 364: 0.91}[common]
-            both = shingles([pool[: common + alone].tolist(), [*pool[:common].tolist(), *pool[-alone:].tolist()]])
+            both = of([pool[: common + alone].tolist(), [*pool[:common].tolist(), *pool[-alone:].tolist()]])
             one, two = band_keys(signatures(both, 128), *bands)
             found += bool((one == two).any())
         assert found >= 400 * least
