@@ -94,7 +94,7 @@ def spread(starts: Int64s, weights: Int64s, n_items: int) -> Items:
 
     The heaviest first, each to the item that has least (Graham 1969: at most 4/3 - 1/(3 n_items) times the
     best possible maximum). A cluster is never divided, so one of more than its share makes a heavy item. Of
-    equals, the cluster or item with the smaller number goes first. 0.2 us a cluster with 64 items.
+    equals, the cluster or item with the smaller number goes first. 0.3 us a cluster with 64 items.
 
     Args:
         starts: int64[c + 1], of the clusters.

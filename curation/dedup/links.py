@@ -14,8 +14,8 @@ For 16 bands, with 64 bits less those of the document's number, and with those o
     10^8        27 bits    37   9.3e6 (9 per 100)           43   1.5e5       47   9,100
     10^9        30 bits    34   7.5e9 (7 per document)      40   1.2e8       44   7.3e6
 
-So the keys of one hash range are made relative to its lower border (`window`), which wins back the bits
-that all of them share; `false_links` says what is left. Keep it below one for 100 documents: at 7 for each
+So the keys of one hash range are shifted up by the bits that need not be told apart there (`window`), which
+wins back as many low ones; `false_links` says what is left. Keep it below one for 100 documents: at 7 for each
 document, one false cluster holds nearly all of the corpus.
 
 Costs 8 to 16 ns a key to sort and 2 ns for its link; 16 bytes of memory a key while it is sorted, and then
@@ -24,7 +24,7 @@ Costs 8 to 16 ns a key to sort and 2 ns for its link; 16 bytes of memory a key w
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,6 @@ from curation.text.memory import Int
 __all__ = [
     "MAX_NUMBER_BITS",
     "Numbers",
-    "Window",
     "Words",
     "bits_of",
     "false_links",
@@ -57,18 +56,6 @@ Numbers: TypeAlias = npt.NDArray[np.uint32]
 MAX_NUMBER_BITS = 32
 
 
-class Window(NamedTuple):
-    """What all keys of a hash range have in common, and need not be stored: see `window`."""
-
-    origin: int = 0
-    """Lower border of the range, which is subtracted."""
-    shift: int = 0
-    """Leading bits that are zero after that, and make room for as many low bits of the key."""
-
-
-WHOLE = Window()
-
-
 def bits_of(n_documents: int) -> int:
     """Bits that the numbers of so many documents take: 0 to 32.
 
@@ -87,7 +74,7 @@ def bits_of(n_documents: int) -> int:
 def false_links(n_documents: int, bands: int, key_bits: int) -> float:
     """Links to expect between documents of which no band is equal, when `key_bits` of each key are compared.
 
-    `key_bits` is 64 less the bits of the numbers, plus the shift of the window.
+    `key_bits` is 64 less the bits of the numbers, plus the bits of the window.
     """
     n_keys = n_documents * bands
     return n_keys * max(n_keys - 1, 0) / 2 / 2.0**key_bits
@@ -121,8 +108,10 @@ def slice_of(packed: Words, low: int, high: int, *, border_bits: int = 64 - MAX_
     return packed[first:last]
 
 
-def window(low: int, high: int, from_bits: int, to_bits: int) -> Window:
-    """How to store more bits of the keys in the hash range [low, high), as `slice_of` cuts it.
+def window(low: int, high: int, from_bits: int, to_bits: int) -> int:
+    """Leading bits of a key that are not needed to tell the keys of [low, high), as `slice_of` cuts it, apart.
+
+    A range no longer than 2^(64 - s) has no two numbers that agree in their low 64 - s bits, wherever it begins.
 
     Args:
         from_bits: bits of the positions in the file that has the most of them. Bits of a key that this file
@@ -131,33 +120,31 @@ def window(low: int, high: int, from_bits: int, to_bits: int) -> Window:
     """
     begin, end = (_border(value, 64 - MAX_NUMBER_BITS) for value in (low, high))
     common = 64 - (end - begin - 1).bit_length() if end > begin else 0
-    return Window(begin, min(common, to_bits - from_bits))
+    return min(common, to_bits - from_bits)
 
 
 def repack(
-    packed: Words, from_bits: int, to_bits: int, base: int, *, within: Window = WHOLE, out: Words | None = None
+    packed: Words, from_bits: int, to_bits: int, base: int, *, within: int = 0, out: Words | None = None
 ) -> Words:
     """A file's words with the numbers of its documents among all, no longer in order: uint64[m].
 
     Args:
         packed: uint64[m], words of `pack`, or some of them.
         from_bits: bits of the positions in this file, `bits_of` its documents.
-        to_bits: bits of all numbers. Each key loses `to_bits - from_bits - within.shift` of its low bits.
+        to_bits: bits of all numbers. Each key loses `to_bits - from_bits - within` of its low bits.
         base: number of the file's first document.
-        within: the window of the hash range, the same for all files.
+        within: leading bits of the keys to give up instead, the `window` of the hash range: the same for all files.
         out: uint64[m] to write to, if it is there already.
 
     Raises:
         RunError: a document has a number of more than `to_bits` bits.
     """
     assert 0 <= from_bits <= to_bits <= MAX_NUMBER_BITS, (from_bits, to_bits)
-    assert 0 <= within.shift <= to_bits - from_bits, (within, from_bits, to_bits)
+    assert 0 <= within <= to_bits - from_bits, (within, from_bits, to_bits)
     out = np.empty(len(packed), np.uint64) if out is None else out
     assert out.dtype == packed.dtype == np.uint64
     assert len(out) == len(packed)
-    seen = _repack(
-        packed, _low(from_bits), _low(to_bits), np.uint64(base), np.uint64(within.origin), np.uint64(within.shift), out
-    )
+    seen = _repack(packed, _low(from_bits), _low(to_bits), np.uint64(base), np.uint64(within), out)
     if int(seen) >> to_bits:
         largest = int((packed & _low(from_bits)).max())
         raise RunError(
@@ -206,20 +193,14 @@ def _border(value: int, bits: int) -> int:
 
 @kernel
 def _repack(
-    packed: Words,
-    positions: np.uint64,
-    numbers: np.uint64,
-    base: np.uint64,
-    origin: np.uint64,
-    shift: np.uint64,
-    out: Words,
+    packed: Words, positions: np.uint64, numbers: np.uint64, base: np.uint64, shift: np.uint64, out: Words
 ) -> np.uint64:
     """Fill `out`. Returns the bitwise or of all numbers."""
     seen = np.uint64(0)
     for i in range(np.uint64(len(packed))):
         number = (packed[i] & positions) + base
         seen |= number
-        out[i] = (packed[i] - origin << shift) & ~numbers | number
+        out[i] = packed[i] << shift & ~numbers | number
     return seen
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup.clusters import Forest, spread
-from curation.dedup.links import WHOLE, Words, bits_of, links_of_keys, pack, repack, slice_of, sort_words, window
+from curation.dedup.links import Words, bits_of, links_of_keys, pack, repack, slice_of, sort_words, window
 
 Link = tuple[int, int]
 
@@ -129,7 +129,7 @@ def test_links_are_stars_of_a_dictionary(number_bits: int, data: st.DataObject) 
 def test_equal_keys_are_linked_in_any_number_of_ranges(
     made: list[Words], n_items: int, narrow: bool, more_bits: int
 ) -> None:
-    """Whatever the files, ranges and windows: documents with an equal key end up in one cluster.
+    """Whatever the files, ranges and bits: documents with an equal key end up in one cluster.
 
     And the only links besides are those between keys that agree in all bits that were left of them.
     """
@@ -141,7 +141,7 @@ def test_equal_keys_are_linked_in_any_number_of_ranges(
     found: list[Link] = []
     for item in range(n_items):
         low, high = (item << 64) // n_items, ((item + 1) << 64) // n_items
-        within = window(low, high, widest, to_bits) if narrow else WHOLE
+        within = window(low, high, widest, to_bits) if narrow else 0
         words = [
             repack(slice_of(part, low, high), bits_of(len(keys)), to_bits, base, within=within)
             for part, keys, base in zip(packed, made, bases, strict=False)

@@ -10,8 +10,6 @@ import numpy.typing as npt
 import pytest
 
 from curation.dedup.links import (
-    WHOLE,
-    Window,
     Words,
     bits_of,
     false_links,
@@ -190,33 +188,43 @@ def test_a_number_that_needs_more_bits_is_refused() -> None:
     assert len(repack(words((1, 3), (2, 6), bits=3), 3, 5, 25)) == 2
 
 
-WINDOWS: list[tuple[int, int, int, int, Window]] = [
-    (0, 1 << 64, 10, 20, WHOLE),
-    (0, 1 << 63, 10, 20, Window(0, 1)),
-    (1 << 63, 1 << 64, 10, 20, Window(1 << 63, 1)),
-    (1 << 62, 3 << 62, 10, 20, Window(1 << 62, 1)),  # over the middle: no leading bit in common, yet one to win
-    (5 << 54, 6 << 54, 10, 20, Window(5 << 54, 10)),
-    (5 << 54, 6 << 54, 12, 20, Window(5 << 54, 8)),  # the widest file has no more bits
-    (5 << 54, 6 << 54, 20, 20, Window(5 << 54, 0)),
-    ((1 << 64) // 3, (2 << 64) // 3, 10, 20, Window((1 << 64) // 3 >> 32 << 32, 1)),
-    (7, 9, 10, 20, WHOLE),  # a range between two borders is empty
-    (1 << 64, 1 << 64, 0, 0, Window(1 << 64, 0)),
+SPARE: list[tuple[int, int, int, int, int]] = [
+    (0, 1 << 64, 10, 20, 0),
+    (0, 1 << 63, 10, 20, 1),
+    (1 << 63, 1 << 64, 10, 20, 1),
+    (1 << 62, 3 << 62, 10, 20, 1),  # over the middle: no leading bit in common, yet one to spare
+    (5 << 54, 6 << 54, 10, 20, 10),
+    (5 << 54, 6 << 54, 12, 20, 8),  # the widest file has no more bits
+    (5 << 54, 6 << 54, 20, 20, 0),
+    ((1 << 64) // 3, (2 << 64) // 3, 10, 20, 1),
+    (7, 9, 10, 20, 0),  # a range between two borders is empty
+    (1 << 64, 1 << 64, 0, 0, 0),
 ]
 
 
-@pytest.mark.parametrize(("low", "high", "from_bits", "to_bits", "expected"), WINDOWS)
-def test_window(low: int, high: int, from_bits: int, to_bits: int, expected: Window) -> None:
-    """The bits that a range has in common are spared, as far as every file has others to give."""
+@pytest.mark.parametrize(("low", "high", "from_bits", "to_bits", "expected"), SPARE)
+def test_window(low: int, high: int, from_bits: int, to_bits: int, expected: int) -> None:
+    """A range spares the bits it does not need, as far as every file has others to give."""
     assert window(low, high, from_bits, to_bits) == expected
 
 
 def test_windows_tell_more_keys_apart() -> None:
     """Two keys that differ only below the bits of plain words stay apart in a narrow range."""
     packed = words((5 << 50 | 1, 0), (5 << 50 | 2, 1), bits=10)
-    narrow = window(5 << 60, 6 << 60, 10, 14)
+    within = window(5 << 60, 6 << 60, 10, 14)
 
     assert as_pairs(links_of_keys(repack(packed, 10, 14, 0), 14)) == [(0, 1)]
-    assert as_pairs(links_of_keys(repack(packed, 10, 14, 0, within=narrow), 14)) == []
+    assert as_pairs(links_of_keys(repack(packed, 10, 14, 0, within=within), 14)) == []
+
+
+def test_a_range_is_told_apart_wherever_it_begins() -> None:
+    """In a range over a power of two, no two keys become equal because of the bits that are spared."""
+    low, high = 3 << 61, 5 << 61
+    tops = np.arange(low >> 54, high >> 54, dtype=np.uint64) << np.uint64(54)
+    found = repack(tops, 0, 20, 0, within=window(low, high, 0, 20))
+
+    assert window(low, high, 0, 20) == 2
+    assert len(np.unique(found)) == len(tops)
 
 
 def test_false_links_are_as_many_as_foretold() -> None:
