@@ -7,7 +7,7 @@ CORPUS is a folder of .jsonl files (`id`, `text`); left out, it is the documents
 after the other, so that a ratio within a round means something on a shared machine too; the table gives the median round,
 and the lowest and highest in brackets.
 
-Ours is measured as
+CPU seconds are those of user and system together: the better measure where others use the machine too. Ours is measured as
 - the step alone: all passes of the dedup stage and its close, in one process with its kernels loaded (the peers' clocks too
   start after their imports). It reads shards, not JSON: ingest, likewise in one process, stands in a row of its own;
 - `corpusmill run`, whole: start of Python, ingest, the step, report, with --workers processes.
@@ -18,7 +18,9 @@ driver tells it. --gold scores the result against all similar pairs, --planted a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -26,7 +28,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -40,43 +41,12 @@ from curation.run import peak_memory
 from curation.shards import Shard, open_table, read_column
 from tests.bench.bench_scale import _processor, measure
 from tests.bench.near_gold import Gold, Score, load_gold, load_planted, score
+from tests.bench.near_peers import PEERS, Round, Used, interpreter, run_peer
+from tests.bench.run_peer import processor_seconds
 from tests.e2e.conftest import write_corpus
 
 REPO = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPO.parent / "shared" / "data"))
-
-
-@dataclass(frozen=True)
-class Peer:
-    """How a peer is run: its driver, the module that it needs, and arguments for a Jaccard above the threshold."""
-
-    driver: str
-    module: str
-    arguments: tuple[str, ...] = ()
-    takes_threshold: bool = False
-
-
-PEERS: Mapping[str, Peer] = {
-    "rensa": Peer("rensa_minhash.py", "rensa", ("--bands", "16"), takes_threshold=True),
-    "datasketch": Peer("datasketch_minhash.py", "datasketch", ("--bands", "16", "--rows", "8")),
-    "datatrove": Peer("datatrove_minhash.py", "datatrove"),
-    "datatrove 16x8": Peer("datatrove_minhash.py", "datatrove", ("--bands", "16", "--rows", "8")),
-    "text-dedup": Peer("text_dedup_run.py", "text_dedup", takes_threshold=True),
-}
-
-
-@dataclass
-class Round:
-    """One run of one tool."""
-
-    documents: int
-    seconds: dict[str, float]
-    """Rows of the table: what was measured -> seconds."""
-    peak_mb: dict[str, float]
-    kept: frozenset[str]
-    partners: dict[str, str] | None = None
-    passes: dict[str, float] = field(default_factory=dict)
-    """Seconds by pass."""
 
 
 # -- ours -------------------------------------------------------------------------------------------
@@ -96,12 +66,22 @@ def work(pipeline: Pipeline, stage: str) -> dict[str, float]:
     return seconds
 
 
-def ingest(config: str, corpus: str, root: str) -> dict[str, Any]:
-    """Plan and ingest a corpus in this process; returns the run's folder, seconds and peak memory."""
+@contextlib.contextmanager
+def measured() -> Iterator[dict[str, float]]:
+    """Wall and processor seconds and the peak memory of the block, in this process."""
+    found: dict[str, float] = {}
+    begin = processor_seconds()
     with peak_memory() as used:
+        yield found
+    found |= {"wall": used["seconds"], "cpu": processor_seconds() - begin, "peak_mb": used["peak_rss_mb"]}
+
+
+def ingest(config: str, corpus: str, root: str) -> dict[str, Any]:
+    """Plan and ingest a corpus in this process; returns the run's folder and what it took."""
+    with measured() as used:
         pipeline = start_run(load_config(config), [f"{corpus}/*.jsonl"], Path(root))
         work(pipeline, "ingest")
-    return {"folder": str(pipeline.run.folder), **used}
+    return {"folder": str(pipeline.run.folder), "used": used}
 
 
 def step(folder: str, warm_up: str) -> dict[str, Any]:
@@ -110,13 +90,11 @@ def step(folder: str, warm_up: str) -> dict[str, Any]:
     for stage in small.stages()[1:]:
         work(small, stage)
     pipeline = Pipeline.open(folder)
-    with peak_memory() as before:
-        pass
     passes: dict[str, float] = {}
-    with peak_memory() as used:
+    with measured() as used:
         for stage in pipeline.stages()[1:]:
             passes |= work(pipeline, stage)
-    return {"passes": passes, "before_mb": before["peak_rss_mb"], **used}
+    return {"passes": passes, "used": used}
 
 
 CHILDREN: Mapping[str, Callable[..., dict[str, Any]]] = {"ingest": ingest, "step": step}
@@ -133,7 +111,7 @@ def child(name: str, *arguments: str) -> dict[str, Any]:
 
 def ours(corpus: Path, config: Path, workers: int) -> Round:
     """A whole run with `workers`, then ingest and steps in one process each; everything is made anew."""
-    whole = measure(corpus, str(config), workers, [])
+    whole = measure(corpus, str(config), workers, []) if workers else None
     with tempfile.TemporaryDirectory(prefix="bench-near-", dir=config.parent) as folder:
         root = Path(folder)
         (root / "small").mkdir()
@@ -142,13 +120,12 @@ def ours(corpus: Path, config: Path, workers: int) -> Round:
         read = child("ingest", str(config), str(corpus), str(root / "run"))
         done = child("step", read["folder"], warm_up["folder"])
         documents, kept, partners = verdicts(Pipeline.open(read["folder"]))
-    seconds = {"the step alone": done["seconds"], "ingest alone": read["seconds"]}
-    peaks = {"the step alone": done["peak_rss_mb"], "ingest alone": read["peak_rss_mb"]}
-    seconds["ingest and step"] = sum(seconds.values())
-    peaks["ingest and step"] = max(peaks.values())
-    command = f"`corpusmill run`, {workers} workers"
-    seconds[command], peaks[command] = whole.seconds, whole.whole().tree
-    return Round(documents, seconds, peaks, kept, partners, done["passes"])
+    alone, before = Used(**done["used"]), Used(**read["used"])
+    both = Used(alone.wall + before.wall, alone.cpu + before.cpu, max(alone.peak_mb, before.peak_mb))
+    used = {"the step alone": alone, "ingest alone": before, "ingest and step": both}
+    if whole is not None:
+        used[f"`corpusmill run`, {workers} workers"] = Used(whole.seconds, math.nan, whole.whole().tree)
+    return Round(documents, used, kept, partners, done["passes"])
 
 
 def verdicts(pipeline: Pipeline) -> tuple[int, frozenset[str], dict[str, str]]:
@@ -184,68 +161,35 @@ def _dropped(shard: Shard, folder: Path) -> Iterator[tuple[bytes, bytes]]:
             yield doc_id, partner
 
 
-# -- peers ------------------------------------------------------------------------------------------
-
-
-def interpreter(peer: Peer, pythons: Sequence[str]) -> str:
-    """The first interpreter that has the peer.
-
-    Raises:
-        SystemExit: none has it.
-    """
-    for python in pythons:
-        look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({peer.module!r}) is None)"
-        if subprocess.run([python, "-c", look], check=False).returncode == 0:
-            return python
-    raise SystemExit(f"no interpreter of --peers-python {list(pythons)} has {peer.module}")
-
-
-def theirs(name: str, python: str, drivers: Path, corpus: Path, threshold: float) -> Round:
-    """Run a peer's driver with one worker."""
-    peer = PEERS[name]
-    with tempfile.TemporaryDirectory(prefix="bench-near-peer-") as out:
-        command = [python, str(drivers / peer.driver), str(corpus), out, "--workers", "1", *peer.arguments]
-        command += ["--threshold", str(threshold)] if peer.takes_threshold else []
-        # A process inherits the peak memory of the one that started it: that is to be a shell, and not this one.
-        done = subprocess.run(["sh", "-c", '"$@"; exit "$?"', "sh", *command], capture_output=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')[-3000:]}")
-        found = json.loads(done.stdout.splitlines()[-1])
-        kept = frozenset((Path(out) / "kept_ids.txt").read_text(encoding="utf-8").split())
-    written = next((found["stages"][stage] for stage in ("write", "filter") if stage in found["stages"]), None)
-    seconds = {"without writing": found["wall_s"] - written} if written is not None else {}
-    seconds["all of it"] = found["wall_s"]
-    return Round(found["docs_in"], seconds, dict.fromkeys(seconds, found["peak_rss_mb"]), kept, None, found["stages"])
-
-
 # -- tables -----------------------------------------------------------------------------------------
 
 
 def spread(values: Iterable[float], form: str) -> str:
-    """Median, and lowest and highest in brackets where there are several."""
+    """Median, and lowest and highest in brackets where there are several; a dash where one was not measured."""
     values = sorted(values)
+    if any(math.isnan(value) for value in values):
+        return "-"
     middle = format(statistics.median(values), form)
     return middle if len(values) == 1 else f"{middle} ({values[0]:{form}}-{values[-1]:{form}})"
 
 
 def speeds(results: Mapping[str, Sequence[Round]], base: str | None) -> list[str]:
-    """Markdown: for each tool and each thing measured seconds, rate, the ratio to `base` of the same round, memory."""
-    lines = [
-        f"| tool | measured | s | documents/s | x {base or '-'} | peak MB |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    """Markdown: of each tool and thing measured time, rates, their ratio to the tool `base` in the same round, memory."""
+    names = ["tool", "measured", "s", "CPU s", "documents/s", "documents/CPU s"]
+    names += [] if base is None else [f"x {base}", f"x {base}, CPU"]
+    lines = [f"| {' | '.join(names)} | peak MB |", f"|{' --- |' * (len(names) + 1)}"]
+    bases = [] if base is None else [next(iter(one.used.values())) for one in results[base]]
     for tool, rounds in results.items():
-        for what in rounds[0].seconds:
-            seconds = [one.seconds[what] for one in rounds]
-            rates = [one.documents / one.seconds[what] for one in rounds]
-            ratio = "-"
-            if base is not None:
-                bases = [one.documents / next(iter(one.seconds.values())) for one in results[base]]
-                ratio = spread((mine / its for mine, its in zip(rates, bases, strict=True)), ".2f")
-            peak = max(one.peak_mb[what] for one in rounds)
-            lines.append(
-                f"| {tool} | {what} | {spread(seconds, '.2f')} | {spread(rates, ',.0f')} | {ratio} | {peak:.0f} |"
-            )
+        for what in rounds[0].used:
+            used, n = [one.used[what] for one in rounds], rounds[0].documents
+            cells = [spread((one.wall for one in used), ".2f"), spread((one.cpu for one in used), ".2f")]
+            cells += [spread((n / one.wall for one in used), ",.0f")]
+            cells += [spread((n / one.cpu for one in used), ",.0f")]
+            if bases:
+                both = list(zip(used, bases, strict=True))
+                cells += [spread((its.wall / mine.wall for mine, its in both), ".2f")]
+                cells += [spread((its.cpu / mine.cpu for mine, its in both), ".2f")]
+            lines.append(f"| {tool} | {what} | {' | '.join(cells)} | {max(one.peak_mb for one in used):.0f} |")
     return lines
 
 
@@ -317,7 +261,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", nargs="+", default=["near"], help="the data-set steps to measure, in order")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="setting of the config")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2, help="of the whole run")
+    parser.add_argument("--workers", type=int, default=2, help="of the whole run; 0: leave it out")
     parser.add_argument("--peers", nargs="*", default=[], choices=PEERS, help="the first one is the measure of ratios")
     parser.add_argument("--peers-python", nargs="+", default=[sys.executable], metavar="PATH")
     parser.add_argument("--drivers", type=Path, default=DATA.parent / "bench" / "peers", metavar="FOLDER")
@@ -369,7 +313,7 @@ def all_rounds(arguments: argparse.Namespace, corpus: Path, config: Path) -> dic
         print(f"round {number + 1} of {arguments.rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         results["ours"].append(ours(corpus, config, arguments.workers))
         for name, python in pythons.items():
-            results[name].append(theirs(name, python, arguments.drivers, corpus, arguments.threshold))
+            results[name].append(run_peer(name, python, arguments.drivers, corpus, arguments.threshold))
     return results
 
 
