@@ -1,5 +1,7 @@
 """One document's path through a run: where it came from, what each step scored and said, the copy that was kept.
 
+A copy that an earlier run kept is named, and not looked for: it is in none of this run's shards.
+
 Costs a look at the id columns of every shard, and the hash of those that hold a document that is shown.
 """
 
@@ -15,6 +17,9 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError
 from curation.pipeline import Pipeline
+from curation.records import EARLIER_SUFFIX
+from curation.report.compare import first_difference
+from curation.report.numbers import value_beside
 from curation.shards import Shard, item_marker, open_table
 from curation.steps import PlacedStep
 from curation.terminal import printable
@@ -23,6 +28,9 @@ __all__ = ["Explanation", "StepVerdict", "explain", "explanation_lines"]
 
 _LINE_DIGITS = 18
 """No line number has more: it would not fit into the int64 of its column."""
+_SHOWN_CHARS = 300
+_CONTEXT_CHARS = 60
+"""Characters before the place where two texts begin to differ."""
 _SHOWN_COLUMNS = ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]
 
 
@@ -36,6 +44,14 @@ class StepVerdict:
     sentence: str | None
     scores: dict[str, Any]
     thresholds: dict[str, list[float]]
+    meanings: dict[str, str] = field(default_factory=dict)
+    """Of the scores that are words: what they say."""
+
+    @property
+    def kept_elsewhere(self) -> str | None:
+        """doc_id in hex of the document that an earlier run kept instead."""
+        of_earlier = self.reason is not None and self.reason.endswith(EARLIER_SUFFIX)
+        return self.scores.get("kept_doc_id") if of_earlier else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,7 @@ class Explanation:
     document: dict[str, Any]
     verdicts: list[StepVerdict] = field(default_factory=list)
     partners: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Kept documents that this one duplicates, by doc_id in hex."""
+    """Kept documents of this run that this one duplicates, by doc_id in hex."""
 
 
 def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanation]:
@@ -134,12 +150,14 @@ def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
     keep, reason = values.pop("keep"), values.pop("reason")
     scores = {k: v.hex() if isinstance(v, bytes) else v for k, v in values.items() if v is not None}
     thresholds = {name: list(limits) for name, limits in placed.step.thresholds().items()}
-    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds)
+    meanings = {s.name: s.what for s in placed.step.score_columns if isinstance(scores.get(s.name), str)}
+    meanings.pop("kept_doc_id", None)  # hex, and the document itself is shown
+    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds, meanings)
 
 
 def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict[str, Any]]:
-    """The kept documents that the verdicts name, read from their shards."""
-    wanted = {v.scores["kept_doc_id"] for v in verdicts if "kept_doc_id" in v.scores}
+    """The kept documents of this run that the verdicts name, read from their shards."""
+    wanted = {v.scores["kept_doc_id"] for v in verdicts if "kept_doc_id" in v.scores and not v.kept_elsewhere}
     found: dict[str, dict[str, Any]] = {}
     for shard in pipeline.shards if wanted else []:
         for doc_id in sorted(wanted - found.keys()):
@@ -186,14 +204,32 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"  {verdict.step:<{width}}  {word}{because}"
         for name, value in verdict.scores.items():
             limits = ", ".join(f"{limit:g}" for limit in verdict.thresholds.get(name, []))
-            number = f"{value:.4g}" if isinstance(value, float) else value
-            yield f"  {'':<{width}}    {name} = {number}" + (f"  (threshold {limits})" if limits else "")
+            number = value_beside(value, verdict.thresholds.get(name, [])) if isinstance(value, float) else value
+            said = f"threshold {limits}" if limits else verdict.meanings.get(name, "")
+            yield f"  {'':<{width}}    {name} = {number}" + (f"  ({said})" if said else "")
+    for verdict in explanation.verdicts:
+        if verdict.kept_elsewhere:
+            yield f"  kept instead: doc_id {verdict.kept_elsewhere}, of an earlier run (one of {verdict.step}.against)"
+            yield f"    to see it: corpusmill explain EARLIER_RUN {verdict.kept_elsewhere}"
     for doc_id, partner in explanation.partners.items():
         yield f"  kept instead: {partner['id']} (doc_id {doc_id}), {partner['source']}, line {partner['line']}"
         yield f"    {_shown(partner['text'])}"
+        yield from _difference(document["text"], partner["text"])
     yield f"  text, {len(document['text']):,} characters: {_shown(document['text'])}"
 
 
-def _shown(text: str, limit: int = 300) -> str:
+def _difference(text: str, kept: str) -> Iterator[str]:
+    """Where a copy begins to differ from the kept document, if their beginnings do not show it."""
+    byte = first_difference(text.encode(), kept.encode())
+    place = None if byte is None else len(text.encode()[:byte].decode("utf-8", "ignore"))
+    if place is None or place < _SHOWN_CHARS:
+        return
+    begin = place - _CONTEXT_CHARS
+    yield f"  the two are the same up to character {place:,}; from {begin:,} on"
+    yield f"    this one: {_shown(text[begin:])}"
+    yield f"    kept:     {_shown(kept[begin:])}"
+
+
+def _shown(text: str, limit: int = _SHOWN_CHARS) -> str:
     """The beginning of a text, the cut marked."""
     return text[:limit] + (f" ... ({len(text) - limit:,} more characters)" if len(text) > limit else "")

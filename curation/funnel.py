@@ -34,6 +34,9 @@ def build_funnel(pipeline: Pipeline) -> dict[str, Any]:
         "steps": [{key: step[key] for key in _STEP_KEYS} for step in steps],
         "kept": steps[-1]["docs_kept"] if steps else ingested["documents"],
         "packed": packed,
+        "alarms": [
+            {"step": step["name"], "text": text} for step in steps for text in step.get("facts", {}).get("alarms", [])
+        ],
     }
     if not pipeline.judge_all:
         check_law(funnel)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["PARTNER_COLUMNS", "SHARD_SCHEMA", "ScoreColumn", "reason_type", "verdict_schema"]
+__all__ = ["EARLIER_SUFFIX", "PARTNER_COLUMNS", "SHARD_SCHEMA", "ScoreColumn", "reason_type", "verdict_schema"]
 
 
 def _field(name: str, kind: pa.DataType, what: str, *, nullable: bool = False) -> pa.Field:
@@ -55,6 +55,9 @@ PARTNER_COLUMNS = (
     ScoreColumn("group_size", pa.int32(), "documents", "documents that share this one's kept document"),
 )
 """What a data-set step stores beside its verdicts."""
+
+EARLIER_SUFFIX = "_of_earlier"
+"""Ends the reasons of documents whose kept partner stands in an earlier run: no shard of this one holds it."""
 
 
 def reason_type() -> pa.DataType:

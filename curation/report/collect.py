@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import RunError
-from curation.report.samples import Place, Reservoir, priorities, salted
+from curation.records import EARLIER_SUFFIX
+from curation.report.groups import Groups
+from curation.report.samples import Place, Reservoir, priorities, salted, whole
 from curation.report.sketch import Sketch
 from curation.report.tally import Tally, hosts
 from curation.shards import Shard, item_marker, open_table
@@ -27,6 +29,8 @@ __all__ = ["Border", "Collected", "StepFolder", "StepPass", "collect"]
 Mask = npt.NDArray[np.bool_]
 N_SCRIPT_SAMPLE = 4000
 """Documents whose letters are counted for the table of scripts."""
+N_GROUPS = 5
+"""The largest groups of copies, which are shown with their texts."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class StepFolder:
     folder: Path
     card: dict[str, Any]
     """`_step.json`: summary, reasons, scores, thresholds."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the step says about itself beside its verdicts; empty of most steps, and of runs before there were facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +88,11 @@ class Border:
         return np.asarray(sum(self.counts.values(), np.zeros(3, np.int64)))
 
     @property
+    def scored_kept(self) -> bool:
+        """Whether any kept document has this score, so that the threshold has two sides."""
+        return -1 in self.counts and bool(self.counts[-1].any())
+
+    @property
     def drops_below(self) -> bool:
         """Whether the low side is the one that is dropped: it has the smaller share of kept documents."""
         kept, total = self.counts.get(-1, np.zeros(3, np.int64)), self.total
@@ -118,9 +129,8 @@ class StepPass:
     labels: dict[str, Tally] = field(default_factory=dict)
     """Scores that are words (a language, a class): in and kept by this step."""
     borders: list[Border] = field(default_factory=list)
-    groups: Reservoir | None = None
-    """The largest groups of copies, by their kept document; data-set steps only."""
-    group_sizes: dict[int, int] = field(default_factory=dict)
+    groups: Groups | None = None
+    """Groups of copies; steps that find copies only."""
     docs_in: int = 0
     docs_kept: int = 0
     n_shards: int = 0
@@ -175,7 +185,7 @@ def _begin(step: StepFolder, size: int) -> StepPass:
     for score, thresholds in step.card["thresholds"].items():
         found.borders += [Border(score, float(value), max(size - 1, 2)) for value in thresholds]
     if {"kept_doc_id", "group_size"} <= names:
-        found.groups = Reservoir(5)
+        found.groups = Groups(N_GROUPS)
     return found
 
 
@@ -184,16 +194,9 @@ def _columns(reader: pa.ipc.RecordBatchFileReader) -> dict[str, Any]:
     table = pa.Table.from_batches([reader.get_batch(i) for i in range(reader.num_record_batches)], reader.schema)
     lengths = pc.binary_length(table.column("text")).combine_chunks()
     return {
-        **{name: _whole(table.column(name)) for name in ("doc_id", "source", "url")},
+        **{name: whole(table.column(name)) for name in ("doc_id", "source", "url")},
         "n_bytes": lengths.to_numpy(zero_copy_only=False).astype(np.float64),
     }
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    whole = column.combine_chunks()
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) and whole.num_chunks == 1 else whole
 
 
 def _judge_pass(found: Collected, index: int, shard: Shard, keys: npt.NDArray[np.uint64]) -> Mask:
@@ -209,7 +212,7 @@ def _judge_pass(found: Collected, index: int, shard: Shard, keys: npt.NDArray[np
         except RunError as error:
             found.problems.append(str(error))
             break
-        keep = _whole(table.column("keep"))
+        keep = whole(table.column("keep"))
         looked = keep.is_valid().to_numpy(zero_copy_only=False).astype(np.bool_)
         kept = keep.fill_null(False).to_numpy(zero_copy_only=False).astype(np.bool_)
         alive &= kept
@@ -228,7 +231,7 @@ def _add_verdicts(
     found.docs_kept += int(keep.sum())
     found.kept.offer(shard, rows[keep], salted(keys[keep], found.step.name))
     looked = table if len(rows) == table.num_rows else table.take(pa.array(rows))
-    reason = _whole(looked.column("reason"))
+    reason = whole(looked.column("reason"))
     codes = reason.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     for code, name in enumerate(reason.dictionary.to_pylist()):
         hit = codes == code
@@ -237,7 +240,9 @@ def _add_verdicts(
             found.dropped.setdefault(name, Reservoir(found.kept.size)).offer(shard, rows[hit], salted(keys[hit], name))
     judged = _Judged(shard, rows, keys, keep, codes)
     for name in looked.column_names[2:]:
-        _add_score(found, name, _whole(looked.column(name)), judged)
+        _add_score(found, name, whole(looked.column(name)), judged)
+    if found.groups is not None:
+        _add_groups(found.groups, looked, judged, reason.dictionary.to_pylist())
 
 
 def _add_score(found: StepPass, name: str, column: pa.Array, judged: _Judged) -> None:
@@ -261,15 +266,14 @@ def _add_score(found: StepPass, name: str, column: pa.Array, judged: _Judged) ->
     for border in found.borders:
         if border.score == name:
             border.add(judged, values)
-    if name == "group_size" and found.groups is not None:
-        _add_groups(found, values, judged)
 
 
-def _add_groups(found: StepPass, sizes: npt.NDArray[np.float64], judged: _Judged) -> None:
-    """A group is counted where its kept document stands."""
-    assert found.groups is not None
+def _add_groups(groups: Groups, looked: pa.Table, judged: _Judged, reasons: Sequence[str]) -> None:
+    """A group is counted where its kept document stands, or by its copies if that is in an earlier run."""
+    sizes = whole(looked.column("group_size")).fill_null(1).to_numpy(zero_copy_only=False).astype(np.int64)
     head = judged.keep & (sizes > 1)
-    found.groups.offer(judged.shard, judged.rows[head], judged.keys[head], -sizes[head])
-    values, counts = np.unique(sizes[head].astype(np.int64), return_counts=True)
-    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
-        found.group_sizes[value] = found.group_sizes.get(value, 0) + count
+    groups.add_kept(judged.shard, judged.rows[head], judged.keys[head], sizes[head])
+    of_earlier = [code for code, name in enumerate(reasons) if name.endswith(EARLIER_SUFFIX)]
+    copies = np.flatnonzero(np.isin(judged.reasons, of_earlier) & (sizes > 1))
+    if len(copies):
+        groups.add_copies_of_earlier(whole(looked.column("kept_doc_id")).take(pa.array(copies)), sizes[copies])

@@ -48,22 +48,30 @@ _INVISIBLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """The beginning of a document."""
+    """A piece of a document, most often its beginning."""
 
     text: str
     """Cut and masked, not yet escaped: at most `EXCERPT_CHARS` characters."""
     cut: bool
+    """Something follows it."""
     n_bytes: int
     """Of the whole document, UTF-8."""
+    begin: int = 0
+    """Byte of the document at which it begins."""
 
 
-def take(data: memoryview | bytes, limit: int = EXCERPT_CHARS) -> Excerpt:
-    """The first `limit` characters of a UTF-8 text, masked. Only the beginning of `data` is decoded."""
-    head = bytes(data[: 4 * (limit + MARGIN_CHARS)])
-    text = head.decode("utf-8", "ignore" if len(head) < len(data) else "replace").replace("\r\n", "\n")
-    masked = mask(text[: limit + MARGIN_CHARS])[:limit]
+def take(data: memoryview | bytes, limit: int = EXCERPT_CHARS, *, begin: int = 0) -> Excerpt:
+    """The `limit` characters of a UTF-8 text from byte `begin` on, masked. Nothing else of `data` is decoded.
+
+    Args:
+        begin: the first byte of a character.
+    """
+    head = bytes(data[begin : begin + 4 * (limit + MARGIN_CHARS)])
+    text = head.decode("utf-8", "ignore" if begin + len(head) < len(data) else "replace").replace("\r\n", "\n")
+    before = bytes(data[max(0, begin - 4 * MARGIN_CHARS) : begin]).decode("utf-8", "ignore")[-MARGIN_CHARS:]
+    masked = mask(before + text[: limit + MARGIN_CHARS])[len(before) :][:limit]
     end = _end_of_lines(masked)
-    return Excerpt(masked[:end].rstrip(), end < len(text) or len(head) < len(data), len(data))
+    return Excerpt(masked[:end].rstrip(), end < len(text) or begin + len(head) < len(data), len(data), begin)
 
 
 def _end_of_lines(text: str) -> int:

@@ -172,14 +172,14 @@ def _add_step(facts: RunFacts, index: int, name: str, folder: Path) -> None:
     if card is None:
         facts.problems.append(f"{folder.name} holds no readable _step.json: its verdicts are not shown.")
         return
-    facts.steps.append(StepFolder(index, name, folder, card))
+    done = _read(facts, folder / "_done.json")
+    facts.steps.append(StepFolder(index, name, folder, card, (done or {}).get("facts", {})))
     if facts.finished:
         return
-    done = _read(facts, folder / "_done.json")
     if done is None:
         facts.open_steps.append(name)
     else:
-        facts.funnel["steps"].append({key: value for key, value in done.items() if key != "shards"})
+        facts.funnel["steps"].append({key: value for key, value in done.items() if key not in ("shards", "facts")})
 
 
 def equations(facts: RunFacts) -> list[Equation]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NBSP = "\N{NO-BREAK SPACE}"
 
-__all__ = ["count", "duration", "noun", "share", "short", "value"]
+__all__ = ["count", "duration", "noun", "share", "short", "value", "value_beside"]
 
 
 def count(number: float) -> str:
@@ -40,6 +41,21 @@ def value(number: float, unit: str = "") -> str:
     if float(number).is_integer() and abs(number) < 1e15:
         return f"{number:,.0f}"
     return f"{number:,.0f}" if abs(number) >= 10_000 else f"{number:.4g}"
+
+
+def value_beside(number: float, limits: Sequence[float], unit: str = "") -> str:
+    """The same, with as many digits as it takes to tell it from each limit that it is not equal to."""
+    text = value(number, unit)
+    if not any(value(limit, unit) == text and limit != number for limit in limits):
+        return text
+    shown, sign = (100 * number, f"{NBSP}%") if unit == "share" else (number, "")
+    for digits in range(2, 9):
+        text = f"{shown:.{digits}f}"
+        if all(
+            f"{100 * limit if unit == 'share' else limit:.{digits}f}" != text for limit in limits if limit != number
+        ):
+            break
+    return text + sign
 
 
 def short(number: float, unit: str = "") -> str:

@@ -75,7 +75,7 @@ def alarms(facts: RunFacts, found: Collected, steps: Sequence[StepView]) -> list
     if facts.funnel["documents"] is not None and not facts.judge_all:
         bad += [Alarm("bad", text, "law") for text in chain_breaks(facts.funnel["steps"], facts.funnel["documents"])]
     bad += [Alarm("bad", text, "law") for text in recount(facts, found)]
-    look = []
+    look = [Alarm("look", f"{step.name}: {text}", step.anchor) for step in steps for text in step.alarms]
     for step in steps:
         for reason in step.reasons:
             if reason.heavy and step.totals["docs_in"] > 1:

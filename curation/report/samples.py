@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.errors import RunError
+from curation.report.compare import COMPARED_BYTES
 from curation.report.excerpt import Excerpt, take
 from curation.shards import Shard, open_table
 
-__all__ = ["Place", "Reservoir", "Sampled", "find_documents", "priorities", "read_samples", "salted"]
+__all__ = ["Place", "Reservoir", "Sampled", "find_documents", "priorities", "read_samples", "salted", "whole"]
 
 Rows = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
@@ -42,6 +43,8 @@ class Sampled:
     line: int
     byte_offset: int | None
     text: Excerpt
+    head: bytes = b""
+    """The first `COMPARED_BYTES` of the text, if it is to be compared with another."""
 
 
 class Reservoir:
@@ -81,6 +84,14 @@ class Reservoir:
         return [place for _, _, place in self._held]
 
 
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column of a table as one array."""
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    found = column.combine_chunks()
+    return found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks == 1 else found
+
+
 def priorities(doc_ids: pa.FixedSizeBinaryArray) -> Keys:
     """A key for each document: the first 8 bytes of its doc_id, which is a cryptographic hash. uint64[n]."""
     data = np.frombuffer(doc_ids.buffers()[1], np.uint8)[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))]
@@ -96,8 +107,14 @@ def salted(keys: Keys, salt: str) -> Keys:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def read_samples(shards: Sequence[Shard], places: Iterable[Place]) -> dict[Place, Sampled]:
-    """Read documents at their places, one shard at a time; of each text only the beginning is touched."""
+def read_samples(
+    shards: Sequence[Shard], places: Iterable[Place], compared: Container[Place] = ()
+) -> dict[Place, Sampled]:
+    """Read documents at their places, one shard at a time; of each text only the beginning is touched.
+
+    Args:
+        compared: of these more is read, to find where they differ from another.
+    """
     by_shard: dict[int, list[int]] = defaultdict(list)
     for shard, row in set(places):
         by_shard[shard].append(row)
@@ -109,13 +126,14 @@ def read_samples(shards: Sequence[Shard], places: Iterable[Place]) -> dict[Place
             batch = reader.get_batch(i)
             for row in rows:
                 if start <= row < start + batch.num_rows:
-                    found[shard, row] = _sampled(batch, row - start)
+                    found[shard, row] = _sampled(batch, row - start, COMPARED_BYTES if (shard, row) in compared else 0)
             start += batch.num_rows
     return found
 
 
-def _sampled(batch: pa.RecordBatch, row: int) -> Sampled:
+def _sampled(batch: pa.RecordBatch, row: int, head_bytes: int) -> Sampled:
     cells: dict[str, Any] = {name: batch.column(name)[row] for name in _COLUMNS}
+    text = memoryview(cells["text"].as_buffer())
     return Sampled(
         doc_id=cells["doc_id"].as_py().hex(),
         id=_short(cells["id"]),
@@ -123,7 +141,8 @@ def _sampled(batch: pa.RecordBatch, row: int) -> Sampled:
         url=_short(cells["url"]) if cells["url"].is_valid else None,
         line=cells["line"].as_py(),
         byte_offset=cells["byte_offset"].as_py(),
-        text=take(memoryview(cells["text"].as_buffer())),
+        text=take(text),
+        head=bytes(text[:head_bytes]),
     )
 
 

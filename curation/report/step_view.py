@@ -5,8 +5,6 @@ Reads a few hundred documents and their verdict rows by place; nothing else of t
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,20 +12,26 @@ from typing import Any
 
 from markupsafe import Markup
 
+from curation.records import EARLIER_SUFFIX
 from curation.report.charts import histogram
 from curation.report.collect import Border, Collected, StepPass
+from curation.report.compare import Comparison, compare
 from curation.report.excerpt import Excerpt, shown
-from curation.report.numbers import share, value
+from curation.report.groups import find_members, size_classes
+from curation.report.numbers import share, value, value_beside
 from curation.report.samples import Place, Sampled, find_documents, read_samples
 from curation.report.sketch import Sketch
+from curation.report.step_facts import FactsView, alarms_of, facts_view
 from curation.report.tally import TallyTable
 from curation.shards import Shard, open_table
 
-__all__ = ["Chart", "Reason", "Sample", "SampleGroup", "StepView", "step_views"]
+__all__ = ["Chart", "CopyGroup", "Reason", "Sample", "SampleGroup", "StepView", "step_views"]
 
 LOOKED_ENOUGH = 1000
 """Documents after which a rule that never fired is worth naming."""
 MAX_LABEL_ROWS = 15
+N_MEMBERS = 3
+"""Copies of each of the largest groups that are shown beside their kept document."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,29 @@ class Sample:
     reason: str | None
     scores: list[tuple[str, str, str]]
     """Name, value, and its part: `by` if the list is sorted by it, `decides` if it has a threshold, else nothing."""
+    excerpt: Excerpt
     text: Markup
+    """The excerpt as HTML."""
     partner: Sampled | None = None
+    partner_excerpt: Excerpt | None = None
     partner_text: Markup | None = None
+    note: str = ""
+    """On the place where the two differ."""
+    earlier: str = ""
+    """doc_id of the partner if that stands in an earlier run."""
+
+
+@dataclass(frozen=True)
+class CopyGroup:
+    """One of the largest groups: the kept document and those of its copies that are least like it."""
+
+    size: int
+    kept_doc_id: str
+    earlier: bool
+    """The kept document stands in an earlier run."""
+    head: Sample | None
+    """The kept document, if it stands in this run and no pair shows its beginning."""
+    members: list[Sample]
 
 
 @dataclass(frozen=True)
@@ -77,7 +101,7 @@ class SampleGroup:
 
     title: str
     kind: str
-    """dropped, kept, border or groups."""
+    """dropped, kept or border."""
     note: str
     samples: list[Sample]
     open: bool = False
@@ -101,6 +125,10 @@ class StepView:
     labels: list[TallyTable] = field(default_factory=list)
     groups: list[SampleGroup] = field(default_factory=list)
     group_sizes: list[tuple[str, int]] = field(default_factory=list)
+    copies: list[CopyGroup] = field(default_factory=list)
+    """The largest groups of copies."""
+    facts: FactsView | None = None
+    alarms: list[str] = field(default_factory=list)
     not_drawn: list[str] = field(default_factory=list)
 
     @property
@@ -122,22 +150,41 @@ class _Reader:
     """All sample documents and their verdict rows, read once."""
 
     def __init__(self, shards: Sequence[Shard], steps: Sequence[StepPass]) -> None:
-        places = {step.step.name: _places(step) for step in steps}
+        self.members = {step.step.name: _members(step, shards) for step in steps}
+        places = {step.step.name: _places(step, self.members[step.step.name]) for step in steps}
         self.verdicts = {step.step.name: _read_verdicts(step, shards, places[step.step.name]) for step in steps}
-        partners = {
-            row["kept_doc_id"] for rows in self.verdicts.values() for row in rows.values() if row.get("kept_doc_id")
+        copies = {
+            (name, place): row["kept_doc_id"]
+            for name, rows in self.verdicts.items()
+            for place, row in rows.items()
+            if row.get("kept_doc_id") and not _of_earlier(row)
         }
-        self._partner_places = find_documents(shards, partners)
-        everything = set().union(*places.values(), self._partner_places.values()) if steps else set()
-        self.documents = read_samples(shards, everything)
+        self._partner_places = find_documents(shards, copies.values())
+        partners = set(self._partner_places.values())
+        everything = set().union(*places.values(), partners) if steps else set()
+        self.documents = read_samples(shards, everything, partners | {place for _, place in copies})
 
     def partner(self, row: dict[str, Any]) -> Sampled | None:
-        place = self._partner_places.get(row.get("kept_doc_id") or b"")
+        """The document that was kept instead, if it stands in this run."""
+        place = None if _of_earlier(row) else self._partner_places.get(row.get("kept_doc_id") or b"")
         return self.documents[place] if place is not None else None
 
 
-def _places(step: StepPass) -> set[Place]:
+def _of_earlier(row: dict[str, Any]) -> bool:
+    """Whether a verdict names a kept document of an earlier run, which is not looked for."""
+    return bool(row["reason"] and row["reason"].endswith(EARLIER_SUFFIX) and row.get("kept_doc_id"))
+
+
+def _members(step: StepPass, shards: Sequence[Shard]) -> dict[int, list[Place]]:
+    """Places of some copies of each of the largest groups, by key of the kept document; largest group first."""
+    largest = step.groups.largest if step.groups is not None else {}
+    found = find_members(step.step.folder, shards, largest, N_MEMBERS)
+    return {key: found[key] for key in largest}
+
+
+def _places(step: StepPass, members: dict[int, list[Place]]) -> set[Place]:
     found = {*step.kept.places, *(step.groups.places if step.groups else [])}
+    found.update(*members.values())
     for reservoir in step.dropped.values():
         found.update(reservoir.places)
     for border in step.borders:
@@ -187,18 +234,25 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
         reasons=reasons,
         silent=[reason.name for reason in reasons if not reason.n] if n_in >= LOOKED_ENOUGH else [],
         not_drawn=sorted(step.not_drawn),
+        facts=facts_view(step.step.name, step.step.facts),
+        alarms=alarms_of(step.step.facts),
     )
     _add_scores(view, step)
     view.groups = _sample_groups(step, reader, reasons)
-    view.group_sizes = _size_classes(step.group_sizes)
+    if step.groups is not None:
+        view.group_sizes = size_classes(step.groups.sizes)
+        view.copies = _copy_groups(step, reader)
     return view
 
 
 def _add_scores(view: StepView, step: StepPass) -> None:
     """Histograms of numbers, tables of words."""
     thresholds = step.step.card["thresholds"]
+    replaced = view.facts.replaces if view.facts is not None else frozenset()
     for score in step.step.card["scores"]:
         name = score["name"]
+        if name in replaced:
+            continue
         sketch, tally = step.sketches.get(name), step.labels.get(name)
         if tally is not None and len(tally):
             view.labels.append(tally.table(f"{name}: {score['what']}", name, MAX_LABEL_ROWS))
@@ -207,7 +261,9 @@ def _add_scores(view: StepView, step: StepPass) -> None:
         limits = [float(limit) for limit in thresholds.get(name, [])]
         unit = score["unit"]
         notes = [_spread_note(sketch, unit)]
-        notes += [_threshold_note(border, unit) for border in step.borders if border.score == name]
+        notes += [
+            _threshold_note(border, unit) for border in step.borders if border.score == name and border.scored_kept
+        ]
         undefined = int(sketch.undefined.sum())
         if undefined and not (step.groups is not None and name == "similarity"):
             notes.append(f"{undefined:,} documents have no such score ({int(sketch.undefined[0]):,} of them dropped)")
@@ -242,16 +298,14 @@ def _sample_groups(step: StepPass, reader: _Reader, reasons: Sequence[Reason]) -
         samples = [_sample(step, reader, place, rows[place]) for place in (reservoir.places if reservoir else [])]
         groups.append(SampleGroup(reason.name, "dropped", f"{reason.n:,} dropped", samples, open=rank == 0))
     for border in step.borders:
-        places = [*border.places(kept=False)[::-1], *border.places(kept=True)]
-        if places:
-            samples = [_sample(step, reader, place, rows[place], border.score) for place in places]
-            unit = _units(step).get(border.score, "")
-            title = f"{border.score} close to {value(border.threshold, unit)}"
+        dropped, kept = border.places(kept=False), border.places(kept=True)
+        if dropped or kept:
+            samples = [_sample(step, reader, place, rows[place], border.score) for place in [*dropped[::-1], *kept]]
+            title = f"{border.score} close to {value(border.threshold, _units(step).get(border.score, ''))}"
+            # A score that kept documents do not have, such as the similarity to another one, has no other side.
+            kind, note = ("border", "borderline, nearest") if border.scored_kept else ("dropped", "nearest")
             first = border is step.borders[0]
-            groups.append(SampleGroup(title, "border", "borderline, nearest to the threshold", samples, open=first))
-    if step.groups is not None and step.groups.places:
-        samples = [_sample(step, reader, place, rows[place], "group_size") for place in step.groups.places]
-        groups.append(SampleGroup("largest groups", "groups", "by their kept document", samples))
+            groups.append(SampleGroup(title, kind, f"{note} to the threshold", samples, open=first))
     if step.kept.places:
         samples = [_sample(step, reader, place, rows[place]) for place in step.kept.places]
         groups.append(SampleGroup("kept", "kept", f"{step.docs_kept:,} kept", samples))
@@ -262,8 +316,58 @@ def _units(step: StepPass) -> dict[str, str]:
     return {score["name"]: score["unit"] for score in step.step.card["scores"]}
 
 
-def _sample(step: StepPass, reader: _Reader, place: Place, row: dict[str, Any], sorted_by: str = "") -> Sample:
-    document = reader.documents[place]
+def _copy_groups(step: StepPass, reader: _Reader) -> list[CopyGroup]:
+    """The largest groups with some of their members."""
+    assert step.groups is not None
+    rows = reader.verdicts[step.step.name]
+    found = []
+    for key, (size, place) in step.groups.largest.items():
+        members = [
+            _sample(step, reader, member, rows[member], without=("group_size",))
+            for member in reader.members[step.step.name][key]
+        ]
+        doc_id = next((one.partner.doc_id if one.partner else one.earlier for one in members), "")
+        shows_head = any(one.partner_excerpt is not None and not one.partner_excerpt.begin for one in members)
+        head = None
+        if place is not None:
+            doc_id = reader.documents[place].doc_id
+            head = None if shows_head else _sample(step, reader, place, rows[place], without=("group_size",))
+        found.append(CopyGroup(size, doc_id, place is None, head, members))
+    return found
+
+
+def _sample(
+    step: StepPass,
+    reader: _Reader,
+    place: Place,
+    row: dict[str, Any],
+    sorted_by: str = "",
+    *,
+    without: Sequence[str] = (),
+) -> Sample:
+    document, partner = reader.documents[place], reader.partner(row)
+    scores = [score for score in _scores(step, row, sorted_by) if score[0] not in without]
+    if partner is None:
+        earlier = row["kept_doc_id"].hex() if _of_earlier(row) else ""
+        text = shown(document.text.text)
+        return Sample(document, bool(row["keep"]), row["reason"], scores, document.text, text, earlier=earlier)
+    both: Comparison = compare(document.head, partner.head, document.text.n_bytes, partner.text.n_bytes)
+    return Sample(
+        document,
+        bool(row["keep"]),
+        row["reason"],
+        scores,
+        both.left,
+        both.left_html,
+        partner,
+        both.right,
+        both.right_html,
+        both.note,
+    )
+
+
+def _scores(step: StepPass, row: dict[str, Any], sorted_by: str) -> list[tuple[str, str, str]]:
+    """Name, value and part (see `Sample`) of each score that the document has."""
     units = _units(step)
     scores = []
     for name, found in row.items():
@@ -272,44 +376,7 @@ def _sample(step: StepPass, reader: _Reader, place: Place, row: dict[str, Any], 
         if name == "group_size" and found <= 1:
             continue
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        part = "by" if name == sorted_by else "decides" if name in step.step.card["thresholds"] else ""
-        scores.append((name, value(found, units.get(name, "")) if is_number else str(found), part))
-    partner = reader.partner(row)
-    if partner is None:
-        return Sample(document, bool(row["keep"]), row["reason"], scores, shown(document.text.text))
-    text, partner_text = mark_differences(document.text, partner.text)
-    return Sample(document, bool(row["keep"]), row["reason"], scores, text, partner, partner_text)
-
-
-_TOKENS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
-
-
-def mark_differences(left: Excerpt, right: Excerpt) -> tuple[Markup, Markup]:
-    """Both texts as HTML, with the words (characters in Chinese, Japanese, Korean) marked that the other one lacks.
-
-    What follows the end of the other excerpt is not marked if that one was cut there.
-    """
-    tokens = _TOKENS.findall(left.text), _TOKENS.findall(right.text)
-    marked: tuple[list[Markup], list[Markup]] = ([], [])
-    operations = difflib.SequenceMatcher(None, *tokens, autojunk=False).get_opcodes()
-    for position, (kind, *bounds) in enumerate(operations, start=1):
-        beyond = position == len(operations) and (
-            (kind == "delete" and right.cut) or (kind == "insert" and left.cut) or (kind == "replace" and left.cut)
-        )
-        for side in (0, 1):
-            text = shown("".join(tokens[side][bounds[2 * side] : bounds[2 * side + 1]]))
-            if text:
-                marked[side].append(text if kind == "equal" or beyond else Markup("<mark>{}</mark>").format(text))
-    return Markup("").join(marked[0]), Markup("").join(marked[1])
-
-
-def _size_classes(sizes: dict[int, int]) -> list[tuple[str, int]]:
-    """Groups by size: 2, 3, 4, 5 to 8, 9 to 16 ..."""
-    classes: list[tuple[str, int]] = []
-    low, high = 2, 2
-    while sizes and low <= max(sizes):
-        n = sum(count for size, count in sizes.items() if low <= size <= high)
-        classes.append((str(low) if low == high else f"{low:,} to {high:,}", n))
-        low = high + 1
-        high = low if low <= 4 else 2 * high
-    return classes
+        limits = step.step.card["thresholds"].get(name, [])
+        part = "by" if name == sorted_by else "decides" if limits else ""
+        scores.append((name, value_beside(found, limits, units.get(name, "")) if is_number else str(found), part))
+    return scores
