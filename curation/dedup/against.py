@@ -6,7 +6,7 @@ its Jaccard with one of them is above the threshold. An earlier run gives what *
 compared with is not included, so that each of several runs in a row names all that came before.
 
 Of a run's texts only candidates are read, and each must have the text_id that was signed. An index needs no
-texts: its sets of shingles are exact. Band keys of an index are made when they are asked for, 5 us a document.
+texts: its sets of shingles are exact (`index_part`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.index_file import MADE_BY, Index, open_index
-from curation.dedup.minhash import band_keys, signatures
+from curation.dedup.index_part import index_parts
 from curation.dedup.parts import Part
 from curation.dedup.shingles import Shingles, distinct, shingles
-from curation.dedup.sign import Signing, sets_fit, signed_table, signing_of
+from curation.dedup.sign import Signing, sets_fit, signing_of
 from curation.errors import ConfigError, RunError, nearest
 from curation.ids import canonical_json, text_id
 from curation.run import Run, read_json
 from curation.shards import Shard, alive_mask, open_table, shards_of, take_rows
 
-__all__ = ["EarlierShard", "IndexPart", "earlier_parts", "identity"]
-
-_PART_DOCUMENTS = 50_000
-"""Of an index that are a part together: 10 MB of band keys."""
+__all__ = ["EarlierShard", "earlier_parts", "identity"]
 
 
 def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
@@ -53,7 +50,7 @@ def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
     for path, source in _opened(against).items():
         if isinstance(source, Index):
             _refuse_other_shingles(source, signing)
-            parts += _index_parts(source, signing)
+            parts += index_parts(source, signing)
         else:
             _refuse_other_signing(source, signing)
             parts += [EarlierShard(path, source, number, signing) for number in range(len(source.shards))]
@@ -112,66 +109,6 @@ class EarlierShard(Part):
             found = shingles(texts, self._signing.shingle)
             sets_fit(found, self.column("n_shingles", positions).to_numpy(), self._shard.path)
             return distinct(found)
-
-
-class IndexPart(Part):
-    """Consecutive batches of a signature index."""
-
-    def __init__(self, index: Index, batches: range, signing: Signing) -> None:
-        self._index = index
-        self._batches = batches
-        self._signing = signing
-        self._borders = np.concatenate([[0], np.cumsum([index.rows[number] for number in batches], dtype=np.int64)])
-        self.kept = np.ones(self.n, np.bool_)
-
-    @property
-    def n(self) -> int:
-        return int(self._borders[-1])
-
-    @cached_property
-    def table(self) -> pa.Table:
-        columns, keys = [], [np.zeros((0, self._signing.bands), np.uint64)]
-        for number, start in zip(self._batches, self._borders, strict=False):
-            batch = self._index.documents(number)
-            values = {
-                "row": pa.array(np.arange(start, start + batch.num_rows, dtype=np.uint32)),
-                # Earlier documents stay in any case and have no order of priority.
-                "priority": pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(batch.num_rows, np.uint64)), 1),
-            }
-            names = ["row", "n_shingles", "simhash", "priority", "text_id", "doc_id"]
-            arrays = [values[name] if name in values else batch.column(name) for name in names]
-            columns.append(pa.RecordBatch.from_arrays(arrays, names=names))
-            keys.append(band_keys(self._signatures(number, batch), *self._signing.shape))
-        return signed_table(columns, np.concatenate(keys), self._signing, 1)
-
-    def _signatures(self, number: int, batch: pa.RecordBatch) -> npt.NDArray[np.uint32]:
-        """The stored ones, or others made of the shingles: with another number of permutations all are different."""
-        n = self._signing.num_perm
-        if n == self._index.num_perm:
-            stored: npt.NDArray[np.uint32] = batch.column("signature").flatten().to_numpy().reshape(-1, n)
-            return stored
-        return signatures(self._index.sets(number, np.arange(batch.num_rows)), n)
-
-    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        values, lengths = [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
-        cuts = np.searchsorted(positions, self._borders)
-        for i, number in enumerate(self._batches):
-            if cuts[i + 1] > cuts[i]:
-                found = self._index.sets(number, positions[cuts[i] : cuts[i + 1]] - self._borders[i])
-                values.append(found.values)
-                lengths.append(np.diff(found.offsets))
-        return Shingles(np.concatenate(values), np.cumsum(np.concatenate(lengths)))
-
-
-def _index_parts(index: Index, signing: Signing) -> Iterator[IndexPart]:
-    first = documents = 0
-    for number, rows in enumerate(index.rows):
-        if number > first and documents + rows > _PART_DOCUMENTS:
-            yield IndexPart(index, range(first, number), signing)
-            first, documents = number, 0
-        documents += rows
-    if documents:
-        yield IndexPart(index, range(first, len(index.rows)), signing)
 
 
 # ---------------------------------------------------------------- sources
