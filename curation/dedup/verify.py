@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -200,7 +201,7 @@ def _by_part(part: Int64s, position: Int64s) -> Iterator[tuple[int, Int64s]]:
     """For each part that occurs: its index, and where its documents stand, by ascending position in it."""
     order = np.lexsort((position, part))
     borders = np.flatnonzero(np.diff(part[order], prepend=-1))
-    for begin, end in zip(borders, [*borders[1:], len(order)], strict=True):
+    for begin, end in pairwise([*borders, len(order)]):  # of no documents: no part
         yield int(part[order[begin]]), order[begin:end]
 
 
