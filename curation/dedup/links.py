@@ -18,7 +18,7 @@ So the keys of one hash range are shifted up by the bits that need not be told a
 wins back as many low ones; `false_links` says what is left. Keep it below one for 100 documents: at 7 for each
 document, one false cluster holds nearly all of the corpus.
 
-Costs 8 to 16 ns a key to sort and 2 ns for its link; 16 bytes of memory a key while it is sorted, and then
+Costs 8 to 21 ns a key to sort and 1 to 4 ns for the links; 16 bytes of memory a key while it is sorted, and then
 8 and 8 a link.
 """
 
@@ -173,7 +173,7 @@ def links_of_keys(words: Words, number_bits: int) -> tuple[Numbers, Numbers]:
 
 
 def sort_words(words: Words) -> None:
-    """Sort in place, by radix: 8 to 16 ns a word, however the words are distributed, and 8 bytes for each.
+    """Sort in place, by radix: 8 to 21 ns a word, however the words are distributed, and 8 bytes for each.
 
     NumPy's sort is as fast where it takes its AVX2 path, but 4 to 5 times slower on AMD's processors with
     AVX-512 (NumPy 2.4.6), and which path it takes is not ours to choose.
