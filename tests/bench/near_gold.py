@@ -16,9 +16,8 @@ import io
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +77,8 @@ class Gold:
     languages: Mapping[str, str]
     pairs: Mapping[tuple[str, str], float]
     complete: bool = True
+    similarity: Callable[[str, str], float] = jaccard
+    """Of two texts: what the pairs were counted by."""
 
     def near(self, threshold: float) -> dict[tuple[str, str], float]:
         """Pairs with a Jaccard > threshold, exact where rounding matters.
@@ -98,12 +99,7 @@ class Gold:
 
     def exact(self, one: str, other: str) -> float:
         """Jaccard of two documents, counted anew."""
-        return jaccard(self.texts[one], self.texts[other])
-
-    @cached_property
-    def order(self) -> dict[str, int]:
-        """Place of each document in the corpus, by id."""
-        return {name: place for place, name in enumerate(self.texts)}
+        return self.similarity(self.texts[one], self.texts[other])
 
 
 def read_documents(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:

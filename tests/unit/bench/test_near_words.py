@@ -1,0 +1,69 @@
+"""Laws of the recounted gold: the step's definition of words in plain Python, and all pairs by it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.bench.near_gold import Gold, jaccard, shingles
+from tests.bench.near_words import own_jaccard, own_shingles, recounted
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"),
+    [
+        ("", "none", set()),
+        ("...\u0301 \u3164", "none", set()),
+        ("One TWO", "word5", {"one two"}),
+        ("தமிழ் மொழி", "word5", {"தமிழ் மொழி"}),  # its vowel signs are marks
+        ("हिन्दी में", "word5", {"हिन्दी में"}),
+        ("\u0301a b", "word5", {"a b"}),  # a mark that follows nothing
+        ("a\ufe0f b", "word5", {"a b"}),
+        ("ΣΟΦΟΣ", "word5", {"σοφοσ"}),
+        ("Straße", "word5", {"straße"}),  # simple folding: one for one
+        ("ภาษาไทย", "char5", {"ภาษาไ", "าษาไท", "ษาไทย"}),
+        ("ที่นี่", "char5", {"ที่นี", "ี่นี่"}),  # a mark is a character of its own
+        ("河边的，小店登", "char5", {"河边的小店", "边的小店登"}),
+        ("abcdefg 河边的", "word5", {"abcdefg 河边的"}),
+    ],
+)
+def test_marks_stay_with_words_and_unspaced_scripts_are_cut_by_character(
+    text: str, kind: str, expected: set[str]
+) -> None:
+    """As the step's description says."""
+    found_kind, found = own_shingles(text)
+    assert (found_kind, set(found)) == (kind, expected)
+
+
+@given(st.text(st.sampled_from("ab Ab.,_1河边的店é한ß"), max_size=80))
+def test_texts_without_marks_are_cut_as_in_the_gold(text: str) -> None:
+    """Both definitions differ in marks, folding and more unspaced scripts alone."""
+    assert own_shingles(text) == shingles(text) or own_shingles(text) == ("none", frozenset())
+
+
+def test_all_pairs_are_found_by_the_own_definition() -> None:
+    """Against all pairs counted one by one, in texts of which the definitions cut some otherwise."""
+    tamil = "தமிழ் மொழி ஒரு பழமையான மொழி ஆகும் இது தமிழ்நாட்டில் பேசப்படுகிறது".split()
+    texts = {
+        "a": " ".join(tamil * 3),
+        "b": " ".join([*tamil * 3, "கடல்"]),
+        "c": " ".join(tamil[2:] * 3),
+        "d": "ภาษาไทยเป็นภาษาที่มีระดับเสียงของคำแน่นอน" * 2,
+        "e": "ภาษาไทยเป็นภาษาที่มีระดับเสียงของคำแน่นอน" * 2 + "กา",
+        "f": "one two three four five six seven",
+        "g": "one two three four five six seven eight",
+        "h": "one two three four five six seven e\u0301ight",
+        "i": "...",
+        "j": "!!!\u0301",
+    }
+    pairs = {pair: round(jaccard(texts[pair[0]], texts[pair[1]]), 4) for pair in combinations(texts, 2)}
+    gold = Gold(texts, dict.fromkeys(texts, "?"), {pair: j for pair, j in pairs.items() if j >= 0.5})
+    own = {pair: own_jaccard(texts[pair[0]], texts[pair[1]]) for pair in combinations(texts, 2)}
+    found = recounted(gold)
+    assert found.pairs == {pair: j for pair, j in own.items() if j >= 0.5}
+    assert found.exact("a", "b") == own["a", "b"] != gold.exact("a", "b")
+    assert ("i", "j") in gold.pairs
+    assert ("i", "j") not in found.pairs
