@@ -128,8 +128,8 @@ class Pipeline:
             return
         assert isinstance(placed.step, DataSetStep)
         estimate = placed.step.preflight(context)
-        if estimate:
-            log.info("%s needs about: %s", placed.name, ", ".join(f"{key} {value}" for key, value in estimate.items()))
+        if "summary" in estimate:
+            log.info("%s: %s", placed.name, estimate["summary"])
         write_json(path, estimate)
 
     def _groups(self, stage: str) -> list[list[PlacedStep]]:

@@ -159,7 +159,7 @@ class DataSetStep(Step):
         """Decision and score columns for the living rows of one shard, in row order."""
 
     def preflight(self, context: StepContext) -> dict[str, Any]:
-        """What the passes will need, estimated before the first: kept beside their files, and logged.
+        """What the passes will need, estimated before the first: kept beside their files; `summary` is logged.
 
         Raises:
             RunError: it cannot work with the memory or the disk that there is.

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from curation.dedup import simhash
 from curation.dedup.exact import hash_range
-from curation.dedup.links import bits_of, links_of_keys, repack, slice_of, window
+from curation.dedup.links import bits_of, false_links, links_of_keys, repack, slice_of, window
 from curation.dedup.parts import Part, firsts
 from curation.dedup.sign import keys_of
 
@@ -27,8 +27,11 @@ Numbers = npt.NDArray[np.uint32]
 
 _BYTES_PER_KEY = 32
 """Peak memory of a MinHash item for each band key: keys as read, sorted, and its links."""
-_BYTES_PER_FINGERPRINT = 48
+_BYTES_PER_FINGERPRINT = 64
 """Peak memory of a SimHash item for each fingerprint of its range."""
+
+_FALSE_LINKS = 0.01
+"""Links between unlike documents to expect for each document, at most: at one for each, clusters would run together."""
 
 _LINKS = pa.schema([("a", pa.uint32()), ("b", pa.uint32())])
 _CLUSTERS = pa.schema(
@@ -57,9 +60,13 @@ class Plan:
 
 
 def plan(documents: int, bands: int, distance: int | None, memory_mb: int) -> Plan:
-    """Cut the hashes so that every item fits into half of the memory."""
+    """Cut the hashes so that every item fits into half of the memory, and false links stay rare."""
     room = memory_mb * 2**20 // 2
     minhash_ranges = max(1, -(-documents * bands * _BYTES_PER_KEY // room))
+    # A narrower range leaves room for more bits of the keys (links.window): 2 ranges, 1 bit.
+    spare = 64 - bits_of(documents)
+    while false_links(documents, bands, spare + minhash_ranges.bit_length() - 1) > documents * _FALSE_LINKS:
+        minhash_ranges *= 2
     if distance is None:
         return Plan(minhash_ranges, 0, 0, 0, None)
     blocks, tables = simhash.plan_tables(documents, distance)

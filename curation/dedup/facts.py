@@ -56,12 +56,15 @@ def preflight(step: Near, context: StepContext) -> dict[str, Any]:
             f"near: its files need about {disk // 2**20:,} MB in {context.folder}, where {free // 2**20:,} MB are free. "
             "Free some space, or put the root on another disk, then run the same command again."
         )
+    seconds = _seconds_to_sign(step, context)
     return {
+        "summary": f"{everything:,} documents, about {disk / 2**20:,.0f} MB of disk while it runs, {need_mb:,} MB or more of "
+        f"memory a worker, {seconds:,.0f} s of one core to sign and about as much again for the rest",
         "documents": documents,
         "earlier_documents": everything - documents,
         "disk_mb": round(disk / 2**20, 1),
         "memory_mb": need_mb,
-        "sign_seconds": round(_seconds_to_sign(step, context), 1),
+        "sign_seconds": round(seconds, 1),
     }
 
 

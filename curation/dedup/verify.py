@@ -25,6 +25,7 @@ from curation.dedup.minhash import Bands, band_keys, signatures
 from curation.dedup.parts import Part, firsts
 from curation.dedup.shingles import Shingles
 from curation.dedup.simhash import MIN_SHINGLES
+from curation.text import kernel
 
 __all__ = ["BOTH", "FOUND_BY", "GROUPS", "MINHASH", "NEITHER", "SIMHASH", "Found", "Verifier"]
 
@@ -209,12 +210,20 @@ def _gather(found: Sequence[Shingles], places: Int64s) -> Shingles:
     """Sets read part by part, put to their places: the i-th set of `found` is that of place `places[i]`."""
     values = np.concatenate([one.values for one in found])
     lengths = np.concatenate([np.diff(one.offsets) for one in found])
-    source = np.cumsum(lengths) - lengths
     order = np.empty(len(places), np.int64)
     order[places] = np.arange(len(places))
-    lengths, source = lengths[order], source[order]
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Shingles(values[np.repeat(source - offsets[:-1], lengths) + np.arange(offsets[-1])], offsets)
+    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
+    return Shingles(_in_order_of(values, (np.cumsum(lengths) - lengths)[order], offsets), offsets)
+
+
+@kernel
+def _in_order_of(values: npt.NDArray[np.uint64], begins: Int64s, offsets: Int64s) -> npt.NDArray[np.uint64]:
+    """Copy sets that begin at `begins` to their new `offsets`."""
+    out = np.empty(offsets[-1], np.uint64)
+    for i in range(len(begins)):
+        n = offsets[i + 1] - offsets[i]
+        out[offsets[i] : offsets[i + 1]] = values[begins[i] : begins[i] + n]
+    return out
 
 
 def _words(ids: pa.Array) -> npt.NDArray[np.uint64]:
