@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -193,17 +193,21 @@ def _near_config(run: Run, path: str) -> dict[str, Any]:
     Raises:
         ConfigError: it has no near step.
     """
+    found = _settings_of(run.config_path.read_text(encoding="utf-8"), str(run.config_path))
+    if "near" not in found:
+        raise ConfigError(
+            f"near.against: run {path} has no step near (it has {', '.join(found) or 'no steps'}), so its documents are "
+            f"not signed. Export an index of it ({MADE_BY}) and name that, or run it again with near."
+        )
+    return found["near"]
+
+
+@lru_cache(maxsize=256)
+def _settings_of(config: str, where: str) -> dict[str, dict[str, Any]]:
+    """Settings of each step of a config: parsed once, since every task opens every earlier run."""
     from curation.config import parse_config
 
-    steps = parse_config(run.config_path.read_text(encoding="utf-8"), str(run.config_path)).steps
-    near = next((step for step in steps if step.name == "near"), None)
-    if near is None:
-        raise ConfigError(
-            f"near.against: run {path} has no step near (it has {', '.join(step.name for step in steps) or 'no steps'}), "
-            f"so its documents are not signed. Export an index of it ({MADE_BY}) and name that, or run it again with near."
-        )
-    settings: dict[str, Any] = near.config.model_dump(mode="json")
-    return settings
+    return {step.name: step.config.model_dump(mode="json") for step in parse_config(config, where).steps}
 
 
 def _refuse_circle(folder: Path, path: str) -> None:
