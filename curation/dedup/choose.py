@@ -4,15 +4,15 @@ Documents of a cluster stand in order of priority. One is dropped if a kept one 
 threshold with it, strictly and in whole numbers, and its partner is the first such. So no two kept
 documents are alike, each dropped one has a kept partner, and chains cannot form.
 
-A document is compared with every kept one of its cluster (3 ns each by sketch, and a merge of 0.4 to
+A document is compared with every kept one of its cluster (1 ns each by sketch, and a merge of 0.4 to
 0.9 ns a value where the sketches are close), as long as few are kept: that is linear for clusters of
 true copies, of any size. A cluster in which many stay, a chain or a template, is searched through
 a prefix filter (`prefix_filter.py`). Both give the same.
 
-Memory beside the sets (8 bytes a value): 16 bytes a document; for a cluster that needs the filter,
-with n documents of s values, n * (16 * ((1 - t) * s + 1) + 4 * s + 140) bytes, less where values or
-documents are the same: at t = 0.9 and s = 300 a further 0.8 times the sets. What does not fit is compared
-in blocks, with the same result.
+Memory beside the sets (8 bytes a value): 12 bytes a document; for a cluster that needs the filter, with
+n documents of s values, at most n * (16 * ((1 - t) * s + 1) + 4 * s + 60 + 320 * b) bytes, where b is
+(1 - t) / (1 + t) * s / 64 rounded up, 8 at most; less where documents are dropped. At t = 0.9 and s = 300
+that is a further 0.9 times the sets. What does not fit is compared in blocks, with the same result.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from curation.text.spans import Int64s
 
 __all__ = ["PATIENCE", "SCAN_UP_TO", "choose", "choose_in_blocks"]
 
-SCAN_UP_TO = 2_000
-"""Kept documents of a cluster up to which each is looked at: 6 us by sketch, what a look into the index costs."""
+SCAN_UP_TO = 1_000
+"""Kept documents of a cluster up to which each is looked at: 1 us where sketches tell, 0.3 ms where they do not."""
 PATIENCE = 1
 """Entries of the index read for each kept document, before all kept ones are looked at instead."""
 

@@ -7,13 +7,13 @@ one set has is neither indexed nor looked up. The rest of the positional filter 
 size a partner can profit from it (its `most`, from what remains of its set behind it), and values that
 many sets share have one list for each narrow class of `most`. So in 20,000 pages of one template the lists
 of the template's own shingles, behind the rare ones of each page, are never touched. Where the lists of a
-document are longer than the documents kept, it is compared with all of them by sketch instead (3 ns each).
+document are longer than the documents kept, it is compared with all of them by sketch instead (1 ns each).
 
 Values are ordered by (count, value), with counts from a table of hashed counters: values that share a
 counter count too high, alike in all sets, so the order stays total and the result exact.
 
 Memory: 16 bytes an entry (8 for it, 8 for its bucket), at most `(1 - t) * size + 1` entries a document;
-counters 4 bytes a value, 64 MiB at most; 24 + 64 to 536 bytes for each kept document.
+counters 4 bytes a value, 64 MiB at most; 16 bytes of scratch for each document that may be kept.
 """
 
 from __future__ import annotations
