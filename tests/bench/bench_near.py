@@ -12,7 +12,8 @@ CPU seconds are those of user and system together: the better measure where othe
   start after their imports). It reads shards, not JSON: ingest, likewise in one process, stands in a row of its own;
 - `corpusmill run`, whole: start of Python, ingest, the step, report, with --workers processes.
 The peers read JSON and end with a file of the kept documents; what that file takes is left out of their rates where their
-driver tells it. --gold scores the result against all similar pairs, --planted against the copies planted in a generated corpus.
+driver tells it. --gold scores the result against all similar pairs, with --own-words
+also as the step itself defines words (see near_words), --planted against the copies planted in a generated corpus.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from curation.shards import Shard, open_table, read_column
 from tests.bench.bench_scale import _processor, measure
 from tests.bench.near_gold import Gold, Score, load_gold, load_planted, score
 from tests.bench.near_peers import PEERS, Round, Used, interpreter, run_peer
+from tests.bench.near_words import recounted
 from tests.bench.run_peer import processor_seconds
 from tests.e2e.conftest import write_corpus
 
@@ -53,16 +55,16 @@ DATA = Path(os.environ.get("CORPUSMILL_TEST_DATA", REPO.parent / "shared" / "dat
 
 
 def work(pipeline: Pipeline, stage: str) -> dict[str, float]:
-    """Do a stage in this process; returns seconds by pass, its close among them."""
+    """Do a stage in this process; returns processor seconds by pass, its close among them."""
     seconds: dict[str, float] = {}
     for one in pipeline.passes(stage):
-        begin = time.perf_counter()
+        begin = time.process_time()
         for item in range(one.n_items):
             pipeline.run_item(one.name, item)
-        seconds[one.name] = time.perf_counter() - begin
-    begin = time.perf_counter()
+        seconds[one.name] = time.process_time() - begin
+    begin = time.process_time()
     pipeline.close(stage)
-    seconds[f"close {stage}"] = time.perf_counter() - begin
+    seconds[f"close {stage}"] = time.process_time() - begin
     return seconds
 
 
@@ -195,7 +197,7 @@ def speeds(results: Mapping[str, Sequence[Round]], base: str | None) -> list[str
 
 def passes(rounds: Sequence[Round]) -> list[str]:
     """Markdown: where our time goes, by pass."""
-    lines = ["| pass | s | share | us a document |", "| --- | --- | --- | --- |"]
+    lines = ["| pass | CPU s | share | us a document |", "| --- | --- | --- | --- |"]
     total = sum(statistics.median(one.passes[name] for one in rounds) for name in rounds[0].passes)
     for name in rounds[0].passes:
         seconds = [one.passes[name] for one in rounds]
@@ -265,6 +267,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", default=[], choices=PEERS, help="the first one is the measure of ratios")
     parser.add_argument("--peers-python", nargs="+", default=[sys.executable], metavar="PATH")
     parser.add_argument("--drivers", type=Path, default=DATA.parent / "bench" / "peers", metavar="FOLDER")
+    parser.add_argument(
+        "--own-words", action="store_true", help="score against pairs by the step's definition of words too"
+    )
     parser.add_argument("--faults", type=Path, metavar="FILE", help="write each fault of ours there")
     parser.add_argument("--child", nargs="+", metavar="NAME", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -328,11 +333,16 @@ def _print(
     print(f"{os.cpu_count()} cores, {_processor()}, {memory:.0f} GB; load {os.getloadavg()[0]:.1f} at the end.\n")
     print("\n".join(speeds(results, arguments.peers[0] if arguments.peers else None)), end="\n\n")
     print("\n".join(passes(results["ours"])), end="\n\n")
-    if gold is not None:
-        lines, faults = quality(results, gold, arguments.threshold)
-        print("\n".join(lines))
-        if arguments.faults:
-            arguments.faults.write_text("".join(f"{line}\n" for line in faults), encoding="utf-8")
+    golds = {"as the gold defines words": gold} if gold is not None else {}
+    if gold is not None and arguments.own_words:
+        golds["as the step defines words"] = recounted(gold)
+    faults: list[str] = []
+    for title, one in golds.items():
+        lines, found = quality(results, one, arguments.threshold)
+        print("\n".join([f"Jaccard {title}:\n", *lines]), end="\n\n")
+        faults += [f"{title}: {line}" for line in found]
+    if arguments.faults:
+        arguments.faults.write_text("".join(f"{line}\n" for line in faults), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Round:
     kept: frozenset[str]
     partners: dict[str, str] | None = None
     passes: dict[str, float] = field(default_factory=dict)
-    """Wall seconds by pass."""
+    """Seconds by pass: of ours processor time, of a peer wall time as its driver tells it."""
 
 
 @dataclass(frozen=True)
