@@ -92,17 +92,28 @@ def _cut_alike(text: str) -> bool:
 
 
 def recounted(gold: Gold, least: float = 0.5) -> Gold:
-    """The gold by the step's definition: all pairs with a Jaccard >= `least`.
+    """The gold by the step's definition: all pairs with a Jaccard >= `least`; of a gold of planted copies only those.
 
     Pairs of texts that are cut alike keep the gold's Jaccard, rounded as it is.
     """
-    changed = [name for name, text in gold.texts.items() if not _cut_alike(text)]
+    changed = {name for name, text in gold.texts.items() if not _cut_alike(text)}
+    pairs = {pair: similarity for pair, similarity in gold.pairs.items() if changed.isdisjoint(pair)}
+    if gold.complete:
+        pairs |= _pairs_of(changed, gold, least)
+    else:
+        others = gold.pairs.keys() - pairs.keys()
+        pairs |= {(one, other): own_jaccard(gold.texts[one], gold.texts[other]) for one, other in others}
+    return replace(gold, pairs=pairs, similarity=own_jaccard)
+
+
+def _pairs_of(changed: set[str], gold: Gold, least: float) -> dict[tuple[str, str], float]:
+    """Pairs of these documents with any, by an index of their shingles."""
     sets = {name: own_shingles(gold.texts[name]) for name in changed}
     postings: dict[tuple[str, str], list[str]] = {}
     for name, (kind, found) in sets.items():
         for shingle in found:
             postings.setdefault((kind, shingle), []).append(name)
-    pairs = {pair: j for pair, j in gold.pairs.items() if sets.keys().isdisjoint(pair)}
+    pairs: dict[tuple[str, str], float] = {}
     for name, text in gold.texts.items():
         kind, found = sets.get(name) or shingles(text)
         shared: Counter[str] = Counter()
@@ -112,4 +123,4 @@ def recounted(gold: Gold, least: float = 0.5) -> Gold:
             similarity = n / (len(found) + len(sets[other][1]) - n)
             if other != name and similarity >= least:
                 pairs[min(name, other), max(name, other)] = similarity
-    return replace(gold, pairs=pairs, similarity=own_jaccard)
+    return pairs

@@ -67,3 +67,7 @@ def test_all_pairs_are_found_by_the_own_definition() -> None:
     assert found.exact("a", "b") == own["a", "b"] != gold.exact("a", "b")
     assert ("i", "j") in gold.pairs
     assert ("i", "j") not in found.pairs
+    planted = recounted(
+        Gold(texts, gold.languages, {("a", "b"): gold.pairs["a", "b"], ("f", "g"): 0.75}, complete=False)
+    )
+    assert planted.pairs == {("a", "b"): own["a", "b"], ("f", "g"): 0.75}
