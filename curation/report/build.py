@@ -121,6 +121,14 @@ def _tables(facts: RunFacts, found: Collected, steps: list[StepView]) -> list[Ta
     return tables
 
 
+def _code(text: str) -> Markup:
+    """A sentence of a step with what stands between backticks set as code."""
+    parts = [shown(part) for part in text.split("`")]
+    if len(parts) % 2 == 0:
+        return shown(text)
+    return Markup("").join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))
+
+
 @cache
 def _environment() -> Environment:
     """Templates in which every expression is shown safely, whatever a template forgets."""
@@ -141,6 +149,7 @@ def _environment() -> Environment:
         bytes=quantity_of_bytes,
         duration=numbers.duration,
         plain=lambda text: escape(plain(text)),
+        code=_code,
     )
     environment.globals.update(
         cut=cut, share=numbers.share, value=numbers.value, noun=numbers.noun, excerpt_chars=EXCERPT_CHARS

@@ -72,7 +72,8 @@ def _where_to_begin(data: bytes, place: int) -> int:
     """Byte from which an excerpt shows the difference at `place`: 0 if the beginning does, else a line or a word before."""
     if len(data[:place].decode("utf-8", "ignore")) + _SHOWN_AFTER <= len(take(data).text):
         return 0
-    low, high = max(0, place - _CONTEXT_BYTES), place - _CONTEXT_BYTES // 4
+    low = max(0, place - _CONTEXT_BYTES)
+    high = max(low, place - _CONTEXT_BYTES // 4)
     found = data.rfind(b"\n", low, high)
     if found < 0:
         found = data.find(b" ", low, high)

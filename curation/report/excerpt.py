@@ -27,7 +27,14 @@ MARGIN_CHARS = 120
 MASK = "\N{BULLET}"
 
 _EMAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}[@\uFF20][\w-]{1,63}(?:[.\uFF0E\u3002][\w-]{1,63}){1,4}")
-_NUMBER = re.compile(r"(?<![\w.,%])[+\uFF0B]?[(\uFF08]?\d(?:[ \u00A0().\uFF08\uFF09\uFF0D-]{0,2}\d){6,17}(?![\w%])")
+# Where words are not spaced, a letter may stand right before and behind a number that is no part of it.
+_UNSPACED = (
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_NUMBER = re.compile(
+    rf"(?:(?<![\w.,%])|(?<={_UNSPACED}))[+\uFF0B]?[(\uFF08]?\d(?:[ \u00A0().\uFF08\uFF09\uFF0D-]{{0,2}}\d){{6,17}}"
+    rf"(?:(?![\w%])|(?={_UNSPACED}))"
+)
 _NOT_A_PHONE = re.compile(
     r"(?:1[0-9]|20)\d\d[-./ ]?[01]?\d[-./ ][0-3]?\d(?:[ T][0-2]?\d)?"  # 2024-05-20, 2024.5.20 14
     r"|[0-3]?\d[-./][01]?\d[-./](?:1[0-9]|20)\d\d"  # 20.05.2024

@@ -109,7 +109,9 @@ def _policy(facts: Mapping[str, Any]) -> Iterator[Fact]:
 def _compared(facts: Mapping[str, Any]) -> Iterator[Fact]:
     documents, without, earlier = (number(facts, n) for n in ("documents", "without_shingles", "earlier_documents"))
     if documents is not None:
-        note = f"{count(without)} of them have no word at all, hence no shingle: they match nothing" if without else ""
+        note = (
+            f"of which {count(without)} without any word, hence without a shingle: matching nothing" if without else ""
+        )
         yield Fact("compared", noun(int(documents), "document"), note)
     if earlier:
         yield Fact(

@@ -41,6 +41,8 @@ class Judgement:
     scores: Sequence[ScoreColumn]
     thresholds: dict[str, list[float]] = field(default_factory=dict)
     summary: str = "A step of the tests."
+    facts: dict[str, Any] | None = None
+    """None: the marker has none, as in runs before there were facts."""
 
 
 def length_step(least: int = 5) -> Judgement:
@@ -90,6 +92,32 @@ def copies_step() -> Judgement:
 
     reasons = {"exact.duplicate": "the same text is kept elsewhere"}
     return Judgement("exact", judge, reasons, PARTNER_COLUMNS, summary="Drops copies.")
+
+
+def near_step(
+    partners: dict[str, tuple[str | bytes, float, int]], facts: dict[str, Any] | None = None, found_by: str = "both"
+) -> Judgement:
+    """Drops documents by a list, as near-deduplication does.
+
+    Args:
+        partners: for each dropped text its kept text, or the doc_id of one in an earlier run; similarity; size of its group.
+    """
+    sizes = {kept: size for kept, _, size in partners.values()}
+
+    def judge(texts: list[str], ids: list[bytes]) -> tuple[dict[str, list[Any]], list[int]]:
+        found = [partners.get(text) for text in texts]
+        kept = [one and (one[0] if isinstance(one[0], bytes) else ids[texts.index(one[0])]) for one in found]
+        scores: dict[str, list[Any]] = {
+            "kept_doc_id": kept,
+            "similarity": [one and one[1] for one in found],
+            "group_size": [one[2] if one else sizes.get(text, 1) for one, text in zip(found, texts, strict=True)],
+            "found_by": [one and found_by for one in found],
+        }
+        return scores, [-1 if one is None else 0 if isinstance(one[0], bytes) else 1 for one in found]
+
+    reasons = {"near.duplicate_of_earlier": "kept by an earlier run", "near.duplicate": "kept in this run"}
+    columns = (*PARTNER_COLUMNS, ScoreColumn("found_by", pa.string(), "signature", "which signatures it shares"))
+    return Judgement("near", judge, reasons, columns, {"similarity": [0.9]}, "Drops near-copies.", facts)
 
 
 def make_run(
@@ -234,7 +262,8 @@ def _write_step(
             dropped[name] = dropped.get(name, 0) + n
         alive[number][np.array(rows, np.int64)[~decision.keep]] = False
     line = {"name": step.name, "digest": digest, **total, "dropped": dropped, "seconds": 0.25, "peak_rss_mb": 150.0}
-    write_json(folder / "_done.json", {**line, "shards": []})
+    facts = {} if step.facts is None else {"facts": step.facts}
+    write_json(folder / "_done.json", {**line, **facts, "shards": []})
     return line
 
 
@@ -311,6 +340,7 @@ class Maker:
     length: Callable[..., Judgement] = length_step
     language: Callable[..., Judgement] = language_step
     exact: Callable[..., Judgement] = copies_step
+    near: Callable[..., Judgement] = near_step
 
     def run(self, docs: Sequence[Doc], steps: Sequence[Judgement] = (), **options: Any) -> Path:
         """The folder of a made run; see `make_run`."""
