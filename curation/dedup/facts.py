@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from curation.dedup.minhash import candidate_probability, signatures
-from curation.dedup.shingles import shingles
 from curation.dedup.verify import FOUND_BY
 from curation.errors import RunError
 from curation.shards import alive_mask, batches
@@ -70,7 +69,7 @@ def preflight(step: Near, context: StepContext) -> dict[str, Any]:
 
 def _seconds_to_sign(step: Near, context: StepContext) -> float:
     """Seconds of one worker for the pass `sign`, by the speed of a sample; the other passes take about as long again."""
-    size, num_perm = step.config.shingle, step.config.num_perm
+    signing = step.signing
     sampled = seconds = 0.0
     every = max(1, len(context.shards) // _SAMPLED_SHARDS)
     for shard in context.shards[::every][:_SAMPLED_SHARDS]:
@@ -79,9 +78,9 @@ def _seconds_to_sign(step: Near, context: StepContext) -> float:
             continue
         texts = batch.column(0)
         texts = texts.slice(0, max(1, len(texts) * _SAMPLED_BYTES // max(texts.nbytes, 1)))
-        signatures(shingles(texts.slice(0, 1), size), num_perm)  # the first call loads the kernels
+        signatures(signing.shingles(texts.slice(0, 1)), signing.num_perm)  # the first call loads the kernels
         begun = time.perf_counter()
-        signatures(shingles(texts, size), num_perm)
+        signatures(signing.shingles(texts), signing.num_perm)
         seconds += time.perf_counter() - begun
         sampled += pc.sum(pc.binary_length(texts)).as_py() or 0
     return seconds * sum(shard.text_bytes for shard in context.shards) / sampled if sampled else 0.0
@@ -111,6 +110,7 @@ def facts(step: Near, context: StepContext) -> dict[str, Any]:
     return {
         "threshold": step.config.threshold,
         "shingle": step.config.shingle,
+        "by_character": list(step.config.by_character),
         "keep": list(step.config.keep),
         "num_perm": step.config.num_perm,
         "bands": step.bands.bands,

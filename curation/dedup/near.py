@@ -36,8 +36,10 @@ from curation.dedup.clusters import Forest, spread
 from curation.dedup.minhash import Bands, choose_bands
 from curation.dedup.parts import Part, ShardPart, firsts
 from curation.dedup.priority import Priority, missing_scores, parsed
+from curation.dedup.shingles import BY_CHARACTER
 from curation.dedup.sign import Signing, sign_shard
 from curation.dedup.verify import FOUND_BY, Verifier
+from curation.errors import nearest
 from curation.records import PARTNER_COLUMNS, ScoreColumn
 from curation.shards import alive_mask, write_table
 from curation.steps import StepContext
@@ -60,6 +62,8 @@ class NearConfig(StepConfig):
     """Jaccard of the sets of shingles above which, strictly, two documents are near-duplicates. At most six decimals."""
     shingle: int = Field(default=5, ge=1, le=32)
     """Words, or characters of scripts written without blanks, in a shingle. Five are usual (FineWeb, text-dedup)."""
+    by_character: tuple[str, ...] = BY_CHARACTER
+    """Scripts that are cut by character where they are more than 30 % of a text's letters and digits; the rest by word."""
     num_perm: int = Field(default=128, ge=16, le=1024)
     """Permutations of a MinHash signature."""
     recall: float = Field(default=0.999, ge=0.5, lt=1)
@@ -86,6 +90,16 @@ class NearConfig(StepConfig):
         if round(value, 6) != value:
             raise ValueError("at most six decimals, so that the comparison is exact")
         return value
+
+    @field_validator("by_character")
+    @classmethod
+    def _scripts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for name in value:
+            if name not in BY_CHARACTER:
+                raise ValueError(
+                    f"no such script {name!r}{nearest(name, BY_CHARACTER)}: expected some of {', '.join(BY_CHARACTER)}"
+                )
+        return tuple(sorted(set(value)))
 
     @field_validator("keep")
     @classmethod
@@ -141,7 +155,7 @@ class Near(DataSetStep):
 
     @property
     def signing(self) -> Signing:
-        return Signing(self.config.shingle, self.config.num_perm, *self.bands)
+        return Signing(self.config.shingle, self.config.num_perm, *self.bands, self.config.by_character)
 
     @cached_property
     def earlier(self) -> list[Part]:

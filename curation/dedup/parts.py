@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.shingles import Shingles, distinct, shingles
+from curation.dedup.shingles import Shingles, distinct
 from curation.dedup.sign import Signing, sets_fit
 from curation.errors import RunError
 from curation.shards import Shard, take_rows
@@ -55,17 +55,17 @@ class ShardPart(Part):
         self.shard = context.shards[index]
         self._index = index
         self._context = context
-        self._size = signing.shingle
+        self._signing = signing
 
     @cached_property
     def table(self) -> pa.Table:
         return self._context.open_item("sign", self._index)
 
     def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        return shard_sets(self.shard, self, positions, self._size)
+        return shard_sets(self.shard, self, positions, self._signing)
 
 
-def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], size: int) -> Shingles:
+def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
     """Distinct shingles of some documents, from their texts in a shard.
 
     The shard's checksum was checked when it was signed, and hashing it again in every worker would cost more than
@@ -75,7 +75,7 @@ def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], size:
         RunError: the shard is gone, or does not hold the texts that were signed.
     """
     rows = part.column("row", positions).to_numpy().astype(np.int64)
-    found = shingles(take_rows(shard, "text", rows), size)
+    found = signing.shingles(take_rows(shard, "text", rows))
     sets_fit(found, part.column("n_shingles", positions).to_numpy(), shard.path)
     return distinct(found)
 

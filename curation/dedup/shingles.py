@@ -1,12 +1,11 @@
 """Shingles: what of a document is compared with other documents.
 
 A text is put into NFKC and simple case folding. Its words are runs of word characters (`\\w`: letters
-and numbers of every script, `_`), with the marks that follow one; everything else ends a word. A
-shingle is `size` words in a row. Where more than 30 % of the word characters are Han, kana, Hangul or of
-another script that is cut by character, it is `size` word characters in a row instead, whatever stands
-between them; there a mark is a character of its own. A mark that follows no word character counts
-nowhere. A document of fewer than `size` units, but one, is one shingle; one without any has none.
-Word and character shingles are never equal.
+and numbers of every script, `_`); everything else ends a word, marks too that NFKC does not join to a
+letter. A shingle is `size` words in a row. Where more than 30 % of the word characters are Han, kana, Hangul
+or of another script that is cut by character, it is `size` word characters in a row instead, whatever stands
+between them. A document of fewer than `size` units, but one, is one shingle; one without any has none.
+Word and character shingles are never equal, so two copies on different sides of the 30 % are not found.
 
 Values are 64-bit hashes with all bits mixed. A word is hashed as the LEB128 of its code points, eight
 bytes at a time, which for ASCII are its bytes; a shingle is a polynomial of its units' hashes, mixed.
@@ -19,6 +18,7 @@ that. `distinct` takes 10 ns a value.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,20 +32,20 @@ from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits,
 from curation.text.normal import (
     BREAK,
     KIND,
-    MARK,
     POOL,
     SEVERAL,
-    UNSPACED,
     folded,
     form_of,
     is_settled,
     normalise,
     order_of,
     parts,
+    script_bit,
 )
 from curation.text.spans import Bytes, Int64s, bounds, buffers
+from curation.text.tables import UNSPACED_SCRIPTS, Script
 
-__all__ = ["Shingles", "distinct", "shingles"]
+__all__ = ["BY_CHARACTER", "Shingles", "distinct", "shingles"]
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -59,6 +59,9 @@ class Shingles(NamedTuple):
     values: Hashes
     offsets: Int64s
 
+
+BY_CHARACTER = tuple(sorted(script.name.lower() for script in (*UNSPACED_SCRIPTS, Script.HANGUL, Script.OTHER)))
+"""Scripts that can be cut by character: those written without blanks (`other`: rare ones, such as Tangut), and Hangul."""
 
 UNSPACED_PERCENT = 30
 """A document with a larger share of unspaced scripts is cut by character."""
@@ -76,29 +79,31 @@ CROWDED = 64
 """Values of a bucket from which on insertion would take long, if they differ."""
 
 
-def shingles(text: pa.Array, size: int = 5) -> Shingles:
+def shingles(text: pa.Array, size: int = 5, by_character: Iterable[str] = BY_CHARACTER) -> Shingles:
     """Every shingle of each text, in reading order; none for a text without a word character.
 
-    text: string or large_string without nulls. Raises InputError for any other, ConfigError for size < 1.
+    text: string or large_string without nulls. by_character: the scripts that are cut by character.
+    Raises InputError for any other text, ConfigError for size < 1.
     """
     if size < 1:
         raise ConfigError(f"a shingle has 1 unit or more, not {size}: set the shingle size to 5, as is usual")
+    scripts = np.uint64(sum(1 << Script[name.upper()] for name in by_character))
     data, offsets = buffers(text)
-    found, unsettled = _run(data, offsets, size, True)
+    found, unsettled = _run(data, offsets, size, scripts, True)
     if len(unsettled) == 0:
         return found
     texts = [data[offsets[row] : offsets[row + 1]].tobytes().decode("utf-8", "replace") for row in unsettled.tolist()]
-    second, _ = _run(*buffers(pa.array(map(normalise, texts), pa.large_string())), size, False)
+    second, _ = _run(*buffers(pa.array(map(normalise, texts), pa.large_string())), size, scripts, False)
     return _insert(found, second, unsettled)
 
 
-def _run(data: Bytes, offsets: Int64s, size: int, checked: bool) -> tuple[Shingles, Int64s]:
+def _run(data: Bytes, offsets: Int64s, size: int, scripts: np.uint64, checked: bool) -> tuple[Shingles, Int64s]:
     """Shingles, and the rows of texts that have none yet, since they must be normalised before."""
     # No text has more units than bytes. Room that is not used is never touched, so costs no memory.
     values = np.empty(int(offsets[-1] - offsets[0]), np.uint64)
     ends = np.zeros(len(offsets), np.int64)
     settled = np.empty(len(offsets) - 1, np.bool_)
-    _fill(*bounds(data, offsets), size, checked, values, ends, settled)
+    _fill(*bounds(data, offsets), size, scripts, checked, values, ends, settled)
     values.resize(ends[-1], refcheck=False)
     return Shingles(values, ends), np.flatnonzero(~settled)
 
@@ -235,11 +240,11 @@ def _next(p: Int, end: Int, at: Int, stop: Int) -> tuple[Int, Int, Int]:
 
 @inlined
 def _units(
-    p: Int, end: Int, limit: Int, by_character: bool, checked: bool, out: Hashes, n: Int
+    p: Int, end: Int, limit: Int, scripts: Int, by_character: bool, checked: bool, out: Hashes, n: Int
 ) -> tuple[Int, Int, Int]:
     """Hashes of the words, or of the characters of words, from address `p` to `end`, to out[n:].
 
-    Returns where they end in `out`, how many word characters there are, and how many of an unspaced script.
+    Returns where they end in `out`, how many word characters there are, and how many of the scripts in the mask.
     The first is -1 if the text must be normalised before; not so unless `checked`.
     """
     letters, unspaced = 0, 0
@@ -262,16 +267,15 @@ def _units(
             continue
         order = order_of(form)
         starter = form if order == 0 else starter
-        kind = form & KIND
-        if kind == BREAK:
+        if form & KIND == BREAK:
             if is_open and not by_character:
                 out[np.uint64(n)] = _end_word(word)
                 n, word = n + 1, (np.uint64(0), np.uint64(0), 0)
             is_open = False
-        elif kind != MARK or is_open:
+        else:
             is_open = True
-            letters += kind != MARK
-            unspaced += kind == UNSPACED
+            letters += 1
+            unspaced += script_bit(form, scripts)
             if by_character:
                 out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
                 n += 1
@@ -314,6 +318,7 @@ def _fill(
     starts: Int64s,
     ends: Int64s,
     size: int,
+    scripts: np.uint64,
     checked: bool,
     out: Hashes,
     offsets: Int64s,
@@ -324,10 +329,10 @@ def _fill(
     for row in range(len(starts)):
         p, end = base + starts[row], base + ends[row]
         by_character = _looks_unspaced(p, end)
-        stop, letters, unspaced = _units(p, end, limit, by_character, checked, out, n)
+        stop, letters, unspaced = _units(p, end, limit, scripts, by_character, checked, out, n)
         is_unspaced = 100 * unspaced > UNSPACED_PERCENT * letters
         if stop >= 0 and is_unspaced != by_character:
-            stop, letters, unspaced = _units(p, end, limit, is_unspaced, checked, out, n)
+            stop, letters, unspaced = _units(p, end, limit, scripts, is_unspaced, checked, out, n)
         settled[row] = stop >= 0
         if stop >= 0:
             n = _combine(out, n, stop, size, CHARACTER_SEED if is_unspaced else WORD_SEED)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from curation.dedup.links import pack
 from curation.dedup.minhash import Bands, band_keys, signatures
 from curation.dedup.priority import Priority
-from curation.dedup.shingles import Shingles, shingles
+from curation.dedup.shingles import BY_CHARACTER, Shingles, shingles
 from curation.dedup.simhash import fingerprints
 from curation.errors import RunError
 from curation.shards import Shard, batches
@@ -39,13 +39,25 @@ class Signing:
     num_perm: int
     bands: int
     rows: int
+    by_character: tuple[str, ...] = BY_CHARACTER
     version: int = 1
     """Raised whenever shingles, hashes or the file change."""
     unicode: str = UNICODE_VERSION
 
     @property
     def shape(self) -> Bands:
+        """How signatures are cut."""
         return Bands(self.bands, self.rows)
+
+    def shingles(self, texts: pa.Array) -> Shingles:
+        """Shingles of texts, as they are signed."""
+        return shingles(texts, self.shingle, self.by_character)
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Signing:
+        """From the metadata of a file. Raises TypeError, KeyError or ValueError for what is not one."""
+        found = json.loads(text)
+        return cls(**{**found, "by_character": tuple(found["by_character"])})
 
 
 def _schema(signing: Signing, n_priorities: int) -> pa.Schema:
@@ -71,7 +83,7 @@ def sign_shard(shard: Shard, alive: npt.NDArray[np.bool_], signing: Signing, pri
     columns: list[pa.RecordBatch] = []
     keys = [np.zeros((0, signing.bands), np.uint64)]
     for rows, batch in pieces(shard, alive, ["text", "text_id", "doc_id", *priority.needs]):
-        found = shingles(batch.column("text"), signing.shingle)
+        found = signing.shingles(batch.column("text"))
         counts = np.diff(found.offsets)
         signed = np.flatnonzero(counts)
         keys.append(band_keys(signatures(found, signing.num_perm), signing.bands, signing.rows)[signed])
@@ -114,7 +126,7 @@ def signing_of(table: pa.Table, where: object) -> Signing:
         RunError: the file holds no signatures.
     """
     try:
-        return Signing(**json.loads((table.schema.metadata or {})[b"signing"]))
+        return Signing.from_json((table.schema.metadata or {})[b"signing"])
     except (KeyError, TypeError, ValueError):
         raise RunError(f"{where} holds no signatures that this version can read. Make them anew.") from None
 

@@ -19,7 +19,8 @@ last, step) one thing that is to be known:
 At import (50 ms) all of it, case folding and the word characters of `tables` become one int64 a character.
 
 A word character is a letter or number of any script, or `_`. These are the matches of `\\w` in Python,
-without Hangul fillers, which are invisible, and with the code points reserved for ideographs.
+without Hangul fillers, which are invisible, and with the code points reserved for ideographs. A mark that
+NFKC does not join to a letter is none, so it ends a word, as with `\\w`.
 """
 
 from __future__ import annotations
@@ -49,7 +50,6 @@ from curation.text.tables import (
 __all__ = [
     "BREAK",
     "KIND",
-    "MARK",
     "POOL",
     "SEVERAL",
     "UNSPACED",
@@ -60,17 +60,18 @@ __all__ = [
     "normalise",
     "order_of",
     "parts",
+    "script_bit",
 ]
 
-BREAK, WORD, UNSPACED, MARK = range(4)
-"""What a character is to words: none of them, of one, of one in a script that is cut by character, a mark."""
+BREAK, WORD, UNSPACED = range(3)
+"""What a character is to words: none of them, of one, of one in a script that may be cut by character."""
 KIND = 3
 FIRST, SECOND = 1 << 2, 1 << 3
 SEVERAL = 1 << 4
 """The form is none or several characters, `POOL[start:start + count]`."""
 LONGER = 1 << 5
 """The form has more letters, numbers and marks than its UTF-8 has bytes: a kernel may have no room for them."""
-ORDER_AT, COUNT_AT, VALUE_AT = 8, 16, 32
+ORDER_AT, COUNT_AT, SCRIPT_AT, VALUE_AT = 8, 16, 24, 32
 UNSETTLED = SECOND | LONGER | 0xFF << ORDER_AT
 MOST_MARKS = 1000
 """Marks in a row that `normalise` keeps in one piece: putting n of them in order takes n * n steps."""
@@ -84,19 +85,19 @@ def _flat(index: npt.NDArray[np.uint16], blocks: npt.NDArray[np.generic]) -> Tab
 
 
 def _word_kinds() -> Table:
-    """int64[N_CODE_POINTS]: BREAK, WORD, UNSPACED or MARK."""
+    """int64[N_CODE_POINTS]: BREAK, WORD, or UNSPACED with its script."""
     known = _flat(KIND_INDEX, KIND_BLOCKS)
     classes, roles, scripts = known & 15, known >> 4 & 15, known >> 8
     kinds = np.full(N_CODE_POINTS, BREAK, np.int64)
     kinds[(classes == CharClass.LETTER) | (classes == CharClass.NUMBER)] = WORD
-    kinds[(roles == Role.UNSPACED) | (scripts == Script.HANGUL)] = UNSPACED
-    kinds[classes == CharClass.MARK] = MARK
+    unspaced = np.flatnonzero((roles == Role.UNSPACED) | (scripts == Script.HANGUL))
+    kinds[unspaced] = UNSPACED | scripts[unspaced] << SCRIPT_AT
     kinds[ord("_")] = WORD
     return kinds
 
 
 def _records() -> tuple[Table, Table]:
-    """int64[N_CODE_POINTS]: kind | FIRST ... LONGER | order << 8 | count << 16 | value << 32, and the pool.
+    """int64[N_CODE_POINTS]: kind | FIRST ... LONGER | order << 8 | count << 16 | script << 24 | value << 32, and the pool.
 
     value is the distance to the folded form, or the form's start in the pool.
     """
@@ -142,6 +143,12 @@ def form_of(code: Int) -> Int:
 def folded(code: Int, form: Int) -> Int:
     """The one character that a character without SEVERAL becomes, case folded."""
     return code + (form >> VALUE_AT)
+
+
+@inlined
+def script_bit(form: Int, scripts: Int) -> Int:
+    """1 if a character without SEVERAL is UNSPACED and its script's bit stands in the mask `scripts`, whose bit 0 does not."""
+    return np.int64(scripts >> np.uint64(form >> SCRIPT_AT & 63) & np.uint64(1))
 
 
 @inlined

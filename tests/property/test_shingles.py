@@ -67,11 +67,7 @@ def units(raw: bytes) -> tuple[bool, list[str]]:
     for character in map(folded, INVISIBLE.sub(lambda m: " " if m[0] in FILLERS else "", text)):
         if is_word(character):
             words += [character] if not inside else [words.pop() + character]
-            inside = True
-        elif unicodedata.category(character)[0] != "M":
-            inside = False
-        elif inside:
-            words[-1] += character
+        inside = is_word(character)
     letters = [c for c in "".join(words) if is_word(c)]
     by_character = 100 * sum(map(is_unspaced, letters)) > 30 * len(letters)
     return by_character, list("".join(words)) if by_character else words[1:]

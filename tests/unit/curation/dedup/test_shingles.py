@@ -27,7 +27,7 @@ def values(text: str, size: int = 5) -> list[int]:
 
 def is_settled(text: str) -> bool:
     """Whether a text needs no Python."""
-    return not _run(*buffers(pa.array([text, PADDING], pa.large_string())), 5, True)[1].size
+    return not _run(*buffers(pa.array([text, PADDING], pa.large_string())), 5, np.uint64(0), True)[1].size
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,9 @@ def is_settled(text: str) -> bool:
         ("中文字符", 1),
         ("中文，字符！啊呀", 2),
         ("한국어 텍스트", 2),
-        ("ที่นี่", 2),  # 6 characters: 3 letters and 3 marks
-        ("हिन्दी में लिखा हुआ पाठ है", 2),  # vowel signs stay in their words
+        ("ที่นี่อีก", 1),  # 5 letters; the marks do not count
+        ("हिन्दी में", 1),  # ह, न, द, म: a vowel sign ends a word
+        ("हिन्दी में लिखा", 2),
         ("a\0b\0c\0d\0e\0f", 2),
     ],
 )
@@ -100,7 +101,7 @@ def test_the_same(one: str, other: str) -> None:
         ("İstanbul", "istanbul"),  # simple folding has no dotted capital I
         ("maße", "masse"),
         ("word 1", "word 2"),
-        ("कमल", "कमाल"),  # a vowel sign counts
+        ("कमल", "कमाल"),  # a vowel sign ends a word
         ("a", "aa"),
         ("abcdefgh", "abcdefghi"),
         ("word", "word word"),
@@ -115,8 +116,18 @@ def test_the_border_of_thirty_percent() -> None:
     """Of the letters and numbers, marks aside, more than 30 % must be of a script that is cut by character."""
     assert len(values("漢字仮 abcdefg")) == 1  # 3 of 10: two words
     assert len(values("漢字仮 abcdef")) == 5  # 3 of 9: nine characters
-    assert len(values("漢字仮 a\u0308b\u0308c\u0308d\u0308e\u0308f\u0308 _")) == 1
+    assert len(values("漢字仮 a\u0308b\u0308c\u0308d\u0308e\u0308f\u0308 _")) == 2  # 3 of 10: six words
     assert len(values("2024年7月1日 12:30")) == 1  # 3 of 13: three words
+
+
+def test_scripts_can_be_chosen() -> None:
+    """A script that is not among those cut by character is cut at blanks."""
+    thai, han = pa.array(["ภาษา ไทย"] * 2), pa.array(["中文字符测试"] * 2)
+
+    assert len(shingles(thai).values) > 2
+    assert len(shingles(thai, by_character=["han", "hangul"]).values) == 2
+    assert len(shingles(han, by_character=["thai"]).values) == 2
+    assert shingles(han, by_character=["han"]).values.tolist() == shingles(han).values.tolist()
 
 
 def test_words_and_characters_never_match() -> None:
@@ -250,7 +261,7 @@ def visit(raw, where):
     data = page[:len(raw)] if where == "start" else page[PAGE - len(raw):]
     data[:] = np.frombuffer(raw, np.uint8)
     for checked in (True, False):
-        distinct(_run(data, np.array([0, len(raw) // 2, len(raw)]), 5, checked)[0])
+        distinct(_run(data, np.array([0, len(raw) // 2, len(raw)]), 5, np.uint64(2**40 - 2), checked)[0])
 
 pieces = ["a", "B" * 70, "é", "中" * 9, "👍", " ", "e\\u0301", "it's 1.5 ", "\\u3000", "½", "กำ"]
 ends = [b"", b"\\xe4", b"\\xe4\\xb8", b"\\xf0\\x9f\\x91", b"\\xc3", b"\\xff"]
