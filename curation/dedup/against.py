@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ import pyarrow as pa
 from curation.dedup.index_file import MADE_BY, Index, open_index
 from curation.dedup.index_part import index_parts
 from curation.dedup.parts import Part
-from curation.dedup.shingles import Shingles, distinct, shingles
+from curation.dedup.shingles import Shingles, distinct
 from curation.dedup.sign import Signing, sets_fit, signing_of
 from curation.errors import ConfigError, RunError, nearest
 from curation.ids import canonical_json, text_id
@@ -49,7 +49,7 @@ def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
     parts: list[Part] = []
     for path, source in _opened(against).items():
         if isinstance(source, Index):
-            _refuse_other_shingles(source, signing)
+            _refuse_other_shingles(source.signing, signing, f"index {path}")
             parts += index_parts(source, signing)
         else:
             _refuse_other_signing(source, signing)
@@ -106,7 +106,7 @@ class EarlierShard(Part):
             # The shard may have been changed since it was signed: its texts must be those, whatever else became of it.
             if [text_id(text) for text in texts.to_pylist()] != self.column("text_id", positions).to_pylist():
                 raise RunError(f"{self._shard.path} does not hold the texts that were signed: it was changed.")
-            found = shingles(texts, self._signing.shingle)
+            found = self._signing.shingles(texts)
             sets_fit(found, self.column("n_shingles", positions).to_numpy(), self._shard.path)
             return distinct(found)
 
@@ -275,7 +275,7 @@ def _refuse_other_signing(run: EarlierRun, signing: Signing) -> None:
         found = signing_of(open_table(run.sign_file(0)).read_all(), run.sign_file(0))
     if found == signing:
         return
-    _refuse_shingles(found, signing, f"run {path}", f"Set near.shingle to {found.shingle}, or run that run again.")
+    _refuse_other_shingles(found, signing, f"run {path}")
     there = {name: run.config[name] for name in ("threshold", "num_perm", "recall")}
     settings = ", ".join(f"{name} {value}" for name, value in there.items())
     raise ConfigError(
@@ -285,26 +285,23 @@ def _refuse_other_signing(run: EarlierRun, signing: Signing) -> None:
     )
 
 
-def _refuse_other_shingles(index: Index, signing: Signing) -> None:
-    found = replace(
-        signing, shingle=index.shingle, num_perm=index.num_perm, version=index.version, unicode=index.unicode
-    )
-    _refuse_shingles(found, signing, f"index {index.path}", "Export it anew from a run with the same near.shingle.")
-
-
-def _refuse_shingles(found: Signing, signing: Signing, whose: str, remedy: str) -> None:
+def _refuse_other_shingles(found: Signing, signing: Signing, whose: str) -> None:
     """Refuse what was cut into other shingles: no setting of the bands makes these comparable."""
-    if found.shingle != signing.shingle:
-        raise ConfigError(
-            f"near.against: {whose} has shingles of {found.shingle} words or characters, this run has {signing.shingle} "
-            f"(near.shingle). {remedy}"
-        )
-    for what, there, here in (
-        ("Unicode", found.unicode, signing.unicode),
-        ("the signatures' version", found.version, signing.version),
+    for setting, there, here in (
+        ("near.shingle", found.shingle, signing.shingle),
+        ("near.by_character", list(found.by_character), list(signing.by_character)),
     ):
         if there != here:
             raise ConfigError(
-                f"near.against: {whose} was signed with {what} {there}, this program has {here}: their shingles differ. "
+                f"near.against: {whose} has other shingles: {setting} is {there} there and {here} in this run. "
+                "Give this run the same, or make that one anew with this."
+            )
+    for what, theirs, ours in (
+        ("Unicode", found.unicode, signing.unicode),
+        ("the signatures' version", str(found.version), str(signing.version)),
+    ):
+        if theirs != ours:
+            raise ConfigError(
+                f"near.against: {whose} was signed with {what} {theirs}, this program has {ours}: their shingles differ. "
                 "Make it anew with this version, or use the older one for this run, too."
             )

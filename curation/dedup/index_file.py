@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.minhash import MOST_PERMUTATIONS, signatures
-from curation.dedup.shingles import Shingles, distinct, shingles
+from curation.dedup.shingles import Shingles, distinct
 from curation.dedup.sign import Signing, pieces
 from curation.dedup.simhash import fingerprints
 from curation.errors import ConfigError
@@ -44,6 +44,7 @@ __all__ = ["MADE_BY", "Index", "export_signatures", "open_index"]
 FORMAT = "corpusmill signature index"
 FORMAT_VERSION = 1
 MADE_BY = "`corpusmill export RUN --signatures FILE`"
+_BANDS = {"bands": 0, "rows": 0}
 _SHINGLES = ("shingles",)
 _DOCUMENTS = ("doc_id", "text_id", "id", "n_shingles", "simhash", "signature")
 
@@ -91,40 +92,37 @@ def export_signatures(pipeline: Pipeline, output: Path, num_perm: int | None = N
     num_perm = config.num_perm if num_perm is None else num_perm
     if not 1 <= num_perm <= MOST_PERMUTATIONS:
         raise ConfigError(f"--num-perm {num_perm}: expected 1 to {MOST_PERMUTATIONS} permutations; 128 is usual.")
-    metadata = _metadata(pipeline.run.run_id, config.shingle, num_perm)
+    # Bands follow from the config that reads it.
+    signing = Signing(config.shingle, num_perm, 0, 0, config.by_character)
+    metadata = _metadata(pipeline.run.run_id, signing)
     with publish(output) as temporary, _Writer(temporary, _schema(metadata, num_perm)) as writer:
         for shard in pipeline.shards:
             alive = alive_mask(last.folder if last else None, shard)
             for _, batch in pieces(shard, alive, ["text", "doc_id", "text_id", "id"]):
-                writer.write(_signed(batch, config.shingle, num_perm, writer.schema))
+                writer.write(_signed(batch, signing, writer.schema))
         return writer.finish()
 
 
-def _metadata(run_id: str, shingle: int, num_perm: int) -> dict[str, str]:
-    signing = Signing(shingle, num_perm, 0, 0)
+def _metadata(run_id: str, signing: Signing) -> dict[str, str]:
     return {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "run_id": run_id,
-        "shingle": str(shingle),
-        "num_perm": str(num_perm),
-        "signing_version": str(signing.version),
-        "unicode": signing.unicode,
-        "minhash_scheme": "affine32",
-        "minhash_seed": "1",
-        "minhash_input": "low 32 bits of each shingle",
+        "signing": json.dumps({name: value for name, value in asdict(signing).items() if name not in _BANDS}),
+        "minhash": json.dumps({"scheme": "affine32", "seed": 1, "of": "the low 32 bits of each shingle"}),
     }
 
 
-def _signed(batch: pa.RecordBatch, size: int, num_perm: int, schema: pa.Schema) -> pa.RecordBatch:
+def _signed(batch: pa.RecordBatch, signing: Signing, schema: pa.Schema) -> pa.RecordBatch:
     """Rows of the index for the documents of a batch that have a shingle."""
-    found = shingles(batch.column("text"), size)
+    found = signing.shingles(batch.column("text"))
     counts = np.diff(found.offsets)
     sets = distinct(found)
+    values = pa.array(signatures(sets, signing.num_perm).reshape(-1))
     columns = {
         "n_shingles": pa.array(counts.astype(np.uint32)),
         "simhash": pa.array(fingerprints(found)),
-        "signature": pa.FixedSizeListArray.from_arrays(pa.array(signatures(sets, num_perm).reshape(-1)), num_perm),
+        "signature": pa.FixedSizeListArray.from_arrays(values, signing.num_perm),
         "shingles": pa.ListArray.from_arrays(pa.array(sets.offsets.astype(np.int32)), pa.array(sets.values)),
     }
     whole = [(columns[f.name] if f.name in columns else batch.column(f.name)).cast(f.type) for f in schema]
@@ -212,10 +210,8 @@ class Index:
 
     path: Path
     run_id: str
-    shingle: int
-    num_perm: int
-    version: int
-    unicode: str
+    signing: Signing
+    """How its documents were signed; without bands."""
     rows: list[int]
     """Documents of each batch."""
     digest: str
@@ -280,10 +276,10 @@ def open_index(path: Path) -> Index:
         )
     try:
         rows, digest = _read_seal(reader, path)
-        shingle, num_perm, version = (int(stated[name]) for name in ("shingle", "num_perm", "signing_version"))
-        if reader.schema != _schema(stated, num_perm):
+        signing = Signing.from_json(json.dumps({**json.loads(stated["signing"]), **_BANDS}).encode())
+        if reader.schema != _schema(stated, signing.num_perm):
             raise _damaged(path, "its columns are not those of an index")
-        return Index(path, stated["run_id"], shingle, num_perm, version, stated["unicode"], rows, digest, reader)
+        return Index(path, stated["run_id"], signing, rows, digest, reader)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"its metadata cannot be read ({error})") from error
 

@@ -86,7 +86,7 @@ class IndexPart(Part):
     def _signatures(self, number: int, batch: pa.RecordBatch) -> npt.NDArray[np.uint32]:
         """The stored ones, or others made of the shingles: with another number of permutations all are different."""
         n = self._signing.num_perm
-        if n == self._index.num_perm:
+        if n == self._index.signing.num_perm:
             stored: npt.NDArray[np.uint32] = batch.column("signature").flatten().to_numpy().reshape(-1, n)
             return stored
         return signatures(self._index.sets(number, np.arange(batch.num_rows)), n)

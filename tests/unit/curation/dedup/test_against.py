@@ -287,9 +287,14 @@ def test_what_was_signed_in_another_way_is_refused(first: Pipeline, index: Path)
             replace(SIGNING, num_perm=300),
             "signed with 51 bands of 5 out of 256 .*this run needs 51 bands of 5 out of 300",
         ),
-        (run, replace(SIGNING, shingle=3), "shingles of 5 words or characters, this run has 3.*Set near.shingle to 5"),
+        (run, replace(SIGNING, shingle=3), "has other shingles: near.shingle is 5 there and 3 in this run"),
         (run, replace(SIGNING, unicode="99.0.0"), "signed with Unicode .*, this program has 99.0.0"),
-        (str(index), replace(SIGNING, shingle=3), "index .* has shingles of 5 words or characters, this run has 3"),
+        (str(index), replace(SIGNING, shingle=3), "index .* has other shingles: near.shingle is 5 there and 3"),
+        (
+            str(index),
+            replace(SIGNING, by_character=("Han",)),
+            r"near.by_character is \[.*\] there and \['Han'\] in this run",
+        ),
         (str(index), replace(SIGNING, unicode="99.0.0"), "index .* was signed with Unicode"),
         (str(index), replace(SIGNING, version=9), "index .* was signed with the signatures' version 1.* has 9"),
     ]
