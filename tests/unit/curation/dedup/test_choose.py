@@ -23,12 +23,13 @@ from curation.dedup.shingles import Shingles
 from curation.errors import ConfigError, InputError
 
 ENDLESS = 10**5
-WAYS = [
-    pytest.param({"scan_up_to": ENDLESS}, id="scan"),
-    pytest.param({"scan_up_to": 0, "patience": ENDLESS}, id="lists"),
-    pytest.param({"scan_up_to": 0, "patience": 1}, id="lists-then-scan"),
-    pytest.param({"scan_up_to": 5, "patience": ENDLESS}, id="scan-then-lists"),
-]
+SEARCHES = {
+    "scan": {"scan_up_to": ENDLESS},
+    "lists": {"scan_up_to": 0, "patience": ENDLESS},
+    "lists-then-scan": {"scan_up_to": 0, "patience": 1},
+    "scan-then-lists": {"scan_up_to": 5, "patience": ENDLESS},
+}
+WAYS = [pytest.param(way, id=name) for name, way in SEARCHES.items()]
 
 
 def shingles(sets: Sequence[Sequence[int] | range]) -> Shingles:
@@ -41,7 +42,8 @@ def partners(
     sets: Sequence[Sequence[int] | range], way: dict[str, int], *, ppm: int = 900_000, fixed: int = 0
 ) -> list[int]:
     """Partners of one cluster."""
-    return choose(shingles(sets), np.array([0, len(sets)]), np.array([fixed]), ppm, **way)[0].tolist()
+    found = choose(shingles(sets), np.array([0, len(sets)]), np.array([fixed]), ppm, **way)[0]
+    return [int(one) for one in found]
 
 
 def definition(sets: Sequence[Sequence[int]], ppm: int) -> list[int]:
@@ -182,8 +184,8 @@ def test_clusters_with_frequent_values(kind: str, ppm: int) -> None:
     """Where values are in dozens of sets, so that their lists are split by size, nothing is missed."""
     sets = crawl(kind, np.random.default_rng(ppm))
     expected = definition(sets, ppm)
-    for way in WAYS:
-        assert partners(sets, way.values[0], ppm=ppm) == expected, way.id
+    for name, way in SEARCHES.items():
+        assert partners(sets, way, ppm=ppm) == expected, name
 
 
 @pytest.mark.parametrize("max_values", [1, 500, 10**6])
