@@ -64,8 +64,12 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[Fact]:
     if shingle is not None:
         of_text = "word" if shingle == 1 else f"{shingle:.0f} words"
         of_dense = "character" if shingle == 1 else f"{shingle:.0f} characters"
-        note = f"{of_dense} in scripts written without blanks. {_one_change(int(shingle), threshold)}"
-        yield Fact("shingle", of_text, note.strip())
+        scripts = facts.get("by_character")
+        dense = f"{of_dense} in scripts written without blanks. " if scripts != [] else ""
+        yield Fact("shingle", of_text, f"{dense}{_one_change(int(shingle), threshold)}".strip())
+        if isinstance(scripts, list) and scripts:
+            names = ", ".join(str(script).replace("_", " ") for script in scripts)
+            yield Fact("by characters", noun(len(scripts), "script"), names)
     if threshold is not None:
         what = "share of common shingles among all shingles of two documents, counted exactly"
         yield Fact("near-duplicate", f"Jaccard > {threshold:g}", what)

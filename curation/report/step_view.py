@@ -232,7 +232,7 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
         closed=totals is not None,
         n_shards=step.n_shards,
         reasons=reasons,
-        silent=[reason.name for reason in reasons if not reason.n] if n_in >= LOOKED_ENOUGH else [],
+        silent=_silent(reasons) if n_in >= LOOKED_ENOUGH else [],
         not_drawn=sorted(step.not_drawn),
         facts=facts_view(step.step.name, step.step.facts),
         alarms=alarms_of(step.step.facts),
@@ -243,6 +243,11 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
         view.group_sizes = size_classes(step.groups.sizes)
         view.copies = _copy_groups(step, reader)
     return view
+
+
+def _silent(reasons: Sequence[Reason]) -> list[str]:
+    """Reasons that never fired; most runs have no earlier one, so that its copies are missing says nothing."""
+    return [reason.name for reason in reasons if not reason.n and not reason.name.endswith(EARLIER_SUFFIX)]
 
 
 def _add_scores(view: StepView, step: StepPass) -> None:

@@ -110,6 +110,13 @@ def test_a_threshold_that_only_copies_have_has_one_side(made: Any) -> None:
     assert "<bdi>90.001\N{NO-BREAK SPACE}%</bdi>" in page.html
 
 
+def test_no_copy_of_an_earlier_run_is_not_worth_a_word(made: Any) -> None:
+    """Most runs have no earlier one to be held against."""
+    docs = [made.doc(f"document number {i} of many", id=f"d{i}") for i in range(1000)]
+    page = made.page(made.run(docs, [made.near({docs[1].text: (docs[0].text, 0.95, 2)}, FACTS)]))
+    assert "Never fired" not in page.words
+
+
 def test_facts_of_a_step_without_a_view_are_a_table(made: Any) -> None:
     step = made.length()
     step.facts = {"n_rings": 12345, "alarms": ["look here"]}

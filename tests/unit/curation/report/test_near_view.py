@@ -13,6 +13,7 @@ from curation.report.near_view import POLICIES, near_view
 FACTS: dict[str, Any] = {
     "threshold": 0.9,
     "shingle": 5,
+    "by_character": ["han", "tai_le"],
     "keep": ["source_rank", "highest:quality.score", "longest"],
     "num_perm": 128,
     "bands": 16,
@@ -39,6 +40,7 @@ def test_everything_that_was_found_is_said() -> None:
     """Shape of the signatures, shingle, policy, and how many documents took part in what."""
     found = lines(FACTS)
     assert found["shingle"].startswith("5 words 5 characters in scripts written without blanks")
+    assert found["by characters"] == "2 scripts han, tai le"
     assert found["near-duplicate"].startswith("Jaccard > 0.9 ")
     assert found["MinHash"].startswith("16 bands x 8 rows, of 128 permutations ")
     assert found["SimHash"].startswith("at most 3 of 64 bits differ ")
@@ -60,6 +62,9 @@ def test_what_is_not_there_is_not_said() -> None:
     """No SimHash, no earlier run, every document with a shingle; and a run that knows nothing at all."""
     found = lines({**FACTS, "simhash_distance": None, "earlier_documents": 0, "without_shingles": 0})
     assert found["SimHash"] == "not used"
+    words = lines({**FACTS, "by_character": []})
+    assert words["shingle"].startswith("5 words One changed word")
+    assert "by characters" not in words
     assert "and with" not in found
     assert found["compared"] == "12,345 documents"
     nothing = near_view({"alarms": []})
