@@ -44,6 +44,13 @@ class _PlainFormatter(logging.Formatter):
         return printable_lines(super().format(record))
 
 
+class _TerminalFormatter(_PlainFormatter):
+    """What a reader must see stands out by its first word."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return ("warning: " if record.levelno >= logging.WARNING else "") + super().format(record)
+
+
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
@@ -179,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     arguments = build_parser().parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_PlainFormatter("%(message)s"))
+    handler.setFormatter(_TerminalFormatter("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     function: Callable[[argparse.Namespace], int] = arguments.function
     # What stops services sends SIGTERM: end as on Ctrl-C, with the state written down and the workers gone.
@@ -342,10 +349,9 @@ def _report(arguments: argparse.Namespace) -> int:
     if pipeline.run.info["state"] == "done":
         print_funnel(finish_run(pipeline))
     else:
-        log.warning(
-            "run %s is not done (%s): the report shows how far it came", pipeline.run.run_id, pipeline.run.info["state"]
-        )
-        write_report(pipeline.run.folder)
+        state = pipeline.run.info["state"]
+        log.warning("run %s is not done (%s): the report shows how far it came", pipeline.run.run_id, state)
+    write_report(pipeline.run.folder)
     print(pipeline.run.report / "report.html")
     return 0
 

@@ -121,7 +121,7 @@ def facts(step: Near, context: StepContext) -> dict[str, Any]:
         ],
         "documents": documents,
         "without_shingles": documents - signed,
-        "earlier_documents": sum(part.n for part in step.earlier),
+        "earlier_documents": sum(part.n if part.kept is None else int(part.kept.sum()) for part in step.earlier),
         "links": dict(sorted(links.items())),
         "clusters": len(sizes),
         "largest_cluster": int(sizes.max(initial=0)),

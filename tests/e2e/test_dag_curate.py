@@ -100,8 +100,14 @@ def test_a_large_run_in_chunks_keeps_what_the_command_line_keeps(trial: Trial, l
     assert done.state == "success"
     assert done.folder is not None
     assert {"dedup.pass_1[0]", "dedup.pass_1[1]", "quality.pass_1[1]"} <= done.states.keys()
-    assert done.states["dedup.pass_4"] == done.states["language.plan"] == "skipped"
-    assert {"ingest.read 0-0", "exact.scatter 0-0", "html_noise+length 1-1"} <= done.labels
+    assert done.states["quality.pass_2"] == done.states["language.plan"] == "skipped"
+    assert {
+        "ingest.read 0-0",
+        "exact.scatter 0-0",
+        "near.sign 0-0",
+        "near.verify 1-1",
+        "html_noise+length 1-1",
+    } <= done.labels
     pipeline = start_run(load_config("demo", [*SMALL, "pack="]), [str(large)], tmp_path / "by-command-line")
     drive(pipeline, workers=1)
     finish_run(pipeline)

@@ -126,7 +126,7 @@ def test_any_grouping_keeps_what_the_command_line_keeps(
     if (chunk_mb, n_slots) == (1, 8):
         assert len([what for what in done if what.startswith("exact ")]) > 1
     if n_slots == 2:
-        assert "exact.resolve+exact all" in done
+        assert "exact.resolve+exact+near.sign+near.bucket+near.cluster+near.verify+near all" in done
 
 
 def test_an_item_of_a_closed_stage_is_left_alone(inputs: Path, tmp_path: Path) -> None:
