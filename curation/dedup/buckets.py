@@ -116,10 +116,10 @@ def _simhash_links(
     low, high = hash_range(item, cut.simhash_ranges)
     found, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)]
     for part, first in zip(parts, numbers, strict=False):
-        fingerprints = part.table.column("simhash").to_numpy()
+        fingerprints = part.column("simhash").to_numpy()
         key = simhash.table_key(fingerprints, table, cut.blocks, cut.distance)
         chosen = (key >= np.uint64(low)) & (key <= np.uint64(high - 1))
-        chosen &= part.table.column("n_shingles").to_numpy() >= simhash.MIN_SHINGLES
+        chosen &= part.column("n_shingles").to_numpy() >= simhash.MIN_SHINGLES
         if part.kept is not None:
             chosen &= part.kept
         where = np.flatnonzero(chosen)

@@ -216,7 +216,8 @@ class Index:
     """Documents of each batch."""
     digest: str
     """Of the whole content, as the seal says."""
-    reader: pa.ipc.RecordBatchFileReader = field(repr=False)
+    version: tuple[int, ...] = field(repr=False)
+    """Size, time and number of the file that was opened."""
     _checked: set[tuple[int, str]] = field(default_factory=set, repr=False)
 
     def documents(self, number: int) -> pa.RecordBatch:
@@ -239,7 +240,11 @@ class Index:
 
     def _batch(self, number: int, part: str, columns: tuple[str, ...]) -> pa.RecordBatch:
         try:
-            batch, metadata = self.reader.get_batch_with_custom_metadata(number)
+            # Mapped anew each time: what an open mapping has read counts as memory of this process.
+            reader = pa.ipc.open_file(pa.memory_map(str(self.path)))
+            if _version(self.path) != self.version:
+                raise ConfigError(f"{self.path} was replaced while it was read. Run the same command again.")
+            batch, metadata = reader.get_batch_with_custom_metadata(number)
             if (number, part) not in self._checked:
                 batch.select(list(columns)).validate()
                 if _checksum(batch, columns) != _text(metadata)[part]:
@@ -257,6 +262,7 @@ def open_index(path: Path) -> Index:
         ConfigError: it is no index, is cut or damaged, or this version cannot read it.
     """
     try:
+        version = _version(path)
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         stated = _text(reader.schema.metadata or {})
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -279,7 +285,7 @@ def open_index(path: Path) -> Index:
         signing = Signing.from_json(json.dumps({**json.loads(stated["signing"]), **_BANDS}).encode())
         if reader.schema != _schema(stated, signing.num_perm):
             raise _damaged(path, "its columns are not those of an index")
-        return Index(path, stated["run_id"], signing, rows, digest, reader)
+        return Index(path, stated["run_id"], signing, rows, digest, version)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"its metadata cannot be read ({error})") from error
 
@@ -301,6 +307,11 @@ def _read_seal(reader: pa.ipc.RecordBatchFileReader, path: Path) -> tuple[list[i
     if found != seal or reader.num_record_batches != len(rows) + 1:
         raise _damaged(path, "its batches are not those that its seal names")
     return rows, computed.hexdigest()
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
 def _text(metadata: Mapping[bytes, bytes]) -> dict[str, str]:

@@ -209,7 +209,7 @@ class Near(DataSetStep):
             for batch in links.to_batches():
                 forest.add(batch.column("a").to_numpy(), batch.column("b").to_numpy())
         members, starts = forest.clusters()
-        weights = np.concatenate([part.table.column("n_shingles").to_numpy() for part in parts])[members]
+        weights = np.concatenate([part.column("n_shingles").to_numpy() for part in parts])[members]
         of_clusters = np.diff(np.concatenate([[0], np.cumsum(weights, dtype=np.int64)])[starts])
         items = spread(starts, of_clusters, self.n_items("verify", context))
         return buckets.cluster_table(members, starts, items)

@@ -42,10 +42,12 @@ class Part(ABC):
         """Documents."""
         return int(self.table.num_rows)
 
-    def column(self, name: str, positions: npt.NDArray[np.int64]) -> pa.Array:
-        """Some rows of a column of the signature file."""
-        found = self.table.column(name).take(pa.array(positions))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    def column(self, name: str, positions: npt.NDArray[np.int64] | None = None) -> pa.Array:
+        """A column of the signature file, or some rows of it; any but `keys`."""
+        found = self.table.column(name)
+        if positions is not None:
+            found = found.take(pa.array(positions))
+        return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
 class ShardPart(Part):

@@ -163,6 +163,18 @@ def test_a_changed_document_is_noticed_when_it_is_read(small: Path) -> None:
         index.sets(0, np.arange(1))
 
 
+def test_an_index_that_is_replaced_is_not_mixed_with_the_new_one(small: Path, tmp_path: Path) -> None:
+    """What was opened is what is read: another file at its place is refused, be it as good."""
+    index = open_index(small)
+    index.documents(0)
+    other, _ = exported(tmp_path / "other", [texts_of(6, seed=2)], num_perm=4)
+    other.replace(small)
+
+    with pytest.raises(ConfigError, match="was replaced while it was read"):
+        index.documents(0)
+    assert open_index(small).digest != index.digest
+
+
 @pytest.mark.parametrize("share", [0, 0.3, 0.99])
 def test_a_cut_index_is_refused(small: Path, share: float) -> None:
     """Half a copy of a file is named as what it is."""
