@@ -332,6 +332,8 @@ def _export(arguments: argparse.Namespace) -> int:
     from curation.dedup.index_file import export_signatures
     from curation.export import export_kept
 
+    if arguments.num_perm and not arguments.signatures:
+        raise ConfigError("--num-perm is for --signatures: documents have no signature.")
     if arguments.signatures:
         count = export_signatures(_open(arguments), arguments.signatures, arguments.num_perm)
     else:

@@ -81,13 +81,18 @@ class EarlierShard(Part):
 
     @cached_property
     def table(self) -> pa.Table:
-        with _blamed(self._path):
-            file = self._run.sign_file(self._number)
+        file = self._run.sign_file(self._number)
+        try:
             marker = read_json(file.parent / "_items" / f"{file.stem}.json")
             table = open_table(file, marker["sha256"]).read_all()
-            if signing_of(table, file) != self._signing:
-                raise RunError(f"{file} was signed in another way than the other files of its run.")
-            return table
+            if signing_of(table, file) == self._signing:
+                return table
+        except RunError:
+            pass  # told below: what to do about it is not what is done about a file of this run
+        raise ConfigError(
+            f"near.against: {file} is missing, or is not the file that was written. Delete {self._run.step} and run the "
+            f"command of the earlier run {self._path} again: it signs its documents anew."
+        )
 
     @cached_property
     def kept(self) -> npt.NDArray[np.bool_]:  # type: ignore[override]
@@ -262,8 +267,8 @@ def _blamed(path: str) -> Iterator[None]:
         yield
     except RunError as error:
         raise ConfigError(
-            f"near.against: the earlier run {path} cannot be used: {error} (`corpusmill verify {path}` names what is "
-            "damaged; the files of an earlier run are mended by its own command.)"
+            f"near.against: the earlier run {path} cannot be used: {error} (It is mended by its own command, not by this "
+            f"one. `corpusmill verify {path}` looks for other damage.)"
         ) from error
 
 

@@ -253,6 +253,7 @@ def test_the_command_line_writes_one(tmp_path: Path, capsys: pytest.CaptureFixtu
 
     assert len(rows_of(tmp_path / "kept.index")) == 5
     assert open_index(tmp_path / "kept.index").signing.num_perm == 16
+    assert main(["export", folder, "--output", str(tmp_path / "x.jsonl"), "--num-perm", "16"]) == 2
     for wrong in ([], ["--output", "a.jsonl", "--signatures", "b"]):
         with pytest.raises(SystemExit, match="2"):
             main(["export", folder, *wrong])
