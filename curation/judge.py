@@ -41,6 +41,7 @@ def write_step_card(placed: PlacedStep) -> None:
         "reasons": dict(step.reasons),
         "scores": [{"name": s.name, "unit": s.unit, "what": s.what} for s in step.score_columns],
         "thresholds": {name: list(values) for name, values in step.thresholds().items()},
+        "models": dict(placed.models),
         "digest": placed.digest,
         "score_digest": placed.score_digest,
     }

@@ -59,6 +59,8 @@ class PlacedStep:
     """Folder of the step before, whose kept documents this one looks at. None: all documents."""
     earlier: Mapping[str, Path] = field(default_factory=dict)
     """Folders of all steps before this one, by name."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Checksums of whatever else decides the result."""
 
     @property
     def name(self) -> str:
@@ -110,19 +112,37 @@ def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> 
     previous_digest, previous = shards, None
     placed: list[PlacedStep] = []
     for index, step in enumerate(steps):
-        identity: dict[str, Any] = {
-            "name": step.name,
-            "version": step.version,
-            "models": dict(step.model_checksums()),
-        }
-        digest = digest8({**identity, "config": step.config.model_dump(mode="json"), "previous": previous_digest})
+        models = _models(run, index, step, previous_digest)
+        identity: dict[str, Any] = {"name": step.name, "version": step.version, "models": models}
+        digest = _digest(step, models, previous_digest)
         score_digest = digest8({**identity, "config": dict(step.score_config()), "shards": shards})
         folder = run.steps / f"{index + 1:02d}-{step.name}-{digest}"
         earlier = {before.name: before.folder for before in placed}
-        placed.append(PlacedStep(index, step, digest, score_digest, folder, previous, earlier))
+        placed.append(PlacedStep(index, step, digest, score_digest, folder, previous, earlier, models))
         if not judge_all:
             previous_digest, previous = digest, folder
     return placed
+
+
+def _digest(step: Step, models: Mapping[str, str], previous: str) -> str:
+    identity = {"name": step.name, "version": step.version, "models": dict(models)}
+    return digest8({**identity, "config": step.config.model_dump(mode="json"), "previous": previous})
+
+
+def _models(run: Run, index: int, step: Step, previous: str) -> dict[str, str]:
+    """Checksums of what else decides the result; where it is gone, those with which this very step was closed.
+
+    A run that is done can then be explained, exported and reported without the earlier runs it was compared with.
+    """
+    try:
+        return dict(step.model_checksums())
+    except ConfigError:
+        for card in sorted(run.steps.glob(f"{index + 1:02d}-{step.name}-*/_step.json")):
+            told = read_json(card)
+            closed = (card.parent / "_done.json").exists()
+            if closed and told["digest"] == _digest(step, told.get("models", {}), previous):
+                return dict(told["models"])
+        raise
 
 
 def stage_of_each(steps: Sequence[Step]) -> list[str]:
