@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from curation.dedup.shingles import distinct, shingles
+from curation.dedup.sets import distinct
+from curation.dedup.shingles import shingles
 from curation.ids import text_id
 from curation.pipeline import Pipeline
 from curation.run import Run

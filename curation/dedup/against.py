@@ -25,13 +25,13 @@ import pyarrow as pa
 
 from curation.dedup.index_file import MADE_BY, Index, open_index
 from curation.dedup.index_part import index_parts
-from curation.dedup.parts import Part
-from curation.dedup.shingles import Shingles, distinct
-from curation.dedup.sign import Signing, sets_fit, signing_of
+from curation.dedup.parts import Part, shard_sets
+from curation.dedup.sets import Shingles
+from curation.dedup.sign import Signing, signing_of
 from curation.errors import ConfigError, RunError, nearest
-from curation.ids import canonical_json, text_id
+from curation.ids import canonical_json
 from curation.run import Run, read_json
-from curation.shards import Shard, alive_mask, open_table, shards_of, take_rows
+from curation.shards import Shard, alive_mask, open_table, shards_of
 
 __all__ = ["EarlierShard", "earlier_parts", "identity"]
 
@@ -107,13 +107,7 @@ class EarlierShard(Part):
 
     def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
         with _blamed(self._path):
-            texts = take_rows(self._shard, "text", self.column("row", positions).to_numpy().astype(np.int64))
-            # The shard may have been changed since it was signed: its texts must be those, whatever else became of it.
-            if [text_id(text) for text in texts.to_pylist()] != self.column("text_id", positions).to_pylist():
-                raise RunError(f"{self._shard.path} does not hold the texts that were signed: it was changed.")
-            found = self._signing.shingles(texts)
-            sets_fit(found, self.column("n_shingles", positions).to_numpy(), self._shard.path)
-            return distinct(found)
+            return shard_sets(self._shard, self, positions, self._signing)
 
 
 # ---------------------------------------------------------------- sources

@@ -35,7 +35,7 @@ from curation.dedup.overlap import (
     sketch_blocks,
 )
 from curation.dedup.prefix_filter import build_index, new_lookup, resolve
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 from curation.errors import ConfigError, InputError
 from curation.text.jit import kernel
 from curation.text.memory import Int, address_of

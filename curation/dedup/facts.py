@@ -40,7 +40,7 @@ def preflight(step: Near, context: StepContext) -> dict[str, Any]:
     """
     documents = sum(shard.rows for shard in context.shards)
     everything = documents + sum(part.n for part in step.earlier)
-    disk = documents * (64 + 8 * step.bands.bands) + everything * 16
+    disk = documents * (64 + 10 * step.bands.bands) + everything * 16
     need_mb = _BASE_MB + everything * _CLUSTER_BYTES // 2**20
     if need_mb > context.memory_mb:
         raise RunError(

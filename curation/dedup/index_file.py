@@ -29,7 +29,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.minhash import MOST_PERMUTATIONS, signatures
-from curation.dedup.shingles import Shingles, distinct
+from curation.dedup.sets import Shingles, distinct
 from curation.dedup.sign import Signing, pieces
 from curation.dedup.simhash import fingerprints
 from curation.errors import ConfigError

@@ -16,15 +16,13 @@ import pyarrow as pa
 from curation.dedup.index_file import Index
 from curation.dedup.minhash import band_keys, signatures
 from curation.dedup.parts import Part
-from curation.dedup.shingles import Shingles
-from curation.dedup.sign import Signing, signed_table
+from curation.dedup.sets import Shingles
+from curation.dedup.sign import COLUMNS, Signing, signed_table
 
 __all__ = ["IndexPart", "index_parts"]
 
 _PART_DOCUMENTS = 50_000
 """Of an index that are a part together: 10 MB of band keys."""
-_COLUMNS = ["row", "n_shingles", "simhash", "priority", "text_id", "doc_id"]
-"""Of a signature file, beside its keys."""
 
 
 class IndexPart(Part):
@@ -51,9 +49,11 @@ class IndexPart(Part):
         keys = [np.zeros((0, self._signing.bands), np.uint64)]
         for number, batch in zip(self._batches, batches, strict=True):
             keys.append(band_keys(self._signatures(number, batch), *self._signing.shape))
-        return signed_table([batch.select(_COLUMNS) for batch in batches], np.concatenate(keys), self._signing, 1)
+        return signed_table([batch.select(COLUMNS) for batch in batches], np.concatenate(keys), self._signing, 1)
 
     def column(self, name: str, positions: npt.NDArray[np.int64] | None = None) -> pa.Array:
+        if name == "marks":
+            return super().column(name, positions)
         if positions is None:
             return pa.concat_arrays([self._documents(i).column(name) for i in range(len(self._batches))])
         found = [pa.array([], self._documents(0).schema.field(name).type)]
@@ -67,8 +67,9 @@ class IndexPart(Part):
         rows = np.arange(self._borders[i], self._borders[i + 1], dtype=np.uint32)
         # Earlier documents stay in any case, so they have no order of priority.
         priority = pa.FixedSizeListArray.from_arrays(pa.array(np.zeros(len(rows), np.uint64)), 1)
-        names = [*batch.schema.names, "row", "priority"]
-        return pa.RecordBatch.from_arrays([*batch.columns, pa.array(rows), priority], names=names)
+        no_sum = pa.array(np.zeros(len(rows), np.uint64))  # of texts, which an index does not have
+        names = [*batch.schema.names, "row", "priority", "shingle_sum"]
+        return pa.RecordBatch.from_arrays([*batch.columns, pa.array(rows), priority, no_sum], names=names)
 
     def _split(self, positions: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
         """For each batch of the part that has some of the positions: its place in the part, and its rows."""

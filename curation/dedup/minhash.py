@@ -32,7 +32,7 @@ from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of, instruction
 
 if TYPE_CHECKING:
-    from curation.dedup.shingles import Shingles
+    from curation.dedup.sets import Shingles
 
 __all__ = [
     "EMPTY",

@@ -16,7 +16,7 @@ The kept set is a function of the documents and the config: not of files, chunks
 
 Memory: `memory_mb` bounds the keys of one bucket item and the sets of one verify item. `cluster` needs 12
 bytes for each document with a shingle, of all runs together, and is refused beforehand where that is too
-much. Disk while it runs: `sign` 64 + 8 * bands bytes a document, which stay, for runs against this one; links
+much. Disk while it runs: `sign` 64 + 10 * bands bytes a document, which stay, for runs against this one; links
 8 bytes for each document in each of its shared buckets.
 """
 
@@ -224,8 +224,7 @@ class Near(DataSetStep):
             parts=self.parts(context),
             n_new=len(context.shards),
             threshold_ppm=round(self.config.threshold * 10**6),
-            num_perm=self.config.num_perm,
-            shape=self.bands,
+            bands=self.bands.bands,
             distance=self.config.simhash_distance,
             max_values=self.max_values(context),
         )

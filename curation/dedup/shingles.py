@@ -13,22 +13,23 @@ They are the same on every machine, and a test holds some fast, since signatures
 
 A second of one core shingles 650 MB of English, 250 of Chinese, 300 of Russian; 20 to 80 MB of texts in
 which letters and marks must be joined or put in order (NFD, Arabic with all vowels), since Python does
-that. `distinct` takes 10 ns a value.
+that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from curation.dedup.sets import Shingles
 from curation.errors import ConfigError
 from curation.text.decode import decode, low_bits
 from curation.text.jit import inlined, kernel
-from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits, load64, trailing_zeros
+from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits, load32, load64, trailing_zeros
 from curation.text.normal import (
     BREAK,
     KIND,
@@ -45,19 +46,9 @@ from curation.text.normal import (
 from curation.text.spans import Bytes, Int64s, bounds, buffers
 from curation.text.tables import UNSPACED_SCRIPTS, Script
 
-__all__ = ["BY_CHARACTER", "Shingles", "distinct", "shingles"]
+__all__ = ["BY_CHARACTER", "shingles"]
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
-
-
-class Shingles(NamedTuple):
-    """Shingles of n documents, as 64-bit hashes.
-
-    values: uint64[total]. offsets: int64[n + 1]; those of document d are `values[offsets[d]:offsets[d + 1]]`.
-    """
-
-    values: Hashes
-    offsets: Int64s
 
 
 BY_CHARACTER = tuple(sorted(script.name.lower() for script in (*UNSPACED_SCRIPTS, Script.HANGUL, Script.OTHER)))
@@ -72,11 +63,10 @@ BASE = np.uint64(0x9FB21C651E98DF27)
 """Of the polynomial. It is 3 modulo 4, so that exchanged units change all bits but few."""
 WORD_SEED, CHARACTER_SEED = np.uint64(0x2545F4914F6CDD1D), np.uint64(0x8CB92BA72F3D8DD7)
 
+HAN = int(Script.HAN)
+
 BEYOND = 72
 """Bytes that are read at once, in part beyond the 64 that are looked at."""
-
-CROWDED = 64
-"""Values of a bucket from which on insertion would take long, if they differ."""
 
 
 def shingles(text: pa.Array, size: int = 5, by_character: Iterable[str] = BY_CHARACTER) -> Shingles:
@@ -120,19 +110,6 @@ def _insert(found: Shingles, second: Shingles, rows: Int64s) -> Shingles:
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return Shingles(np.concatenate([*pieces, found.values[at:]]), offsets)
-
-
-def distinct(found: Shingles) -> Shingles:
-    """The set of each document's values: ascending, each once.
-
-    Fast for hashes, which are spread evenly; correct for any values.
-    """
-    values = np.empty(len(found.values), np.uint64)
-    offsets = np.zeros(len(found.offsets), np.int64)
-    most = int(np.diff(found.offsets).max(initial=0))
-    _distinct(found.values, found.offsets, values, offsets, np.empty(most, np.uint64), np.empty(most + 2, np.int64))
-    values.resize(offsets[-1], refcheck=False)
-    return Shingles(values, offsets)
 
 
 @inlined
@@ -239,10 +216,22 @@ def _next(p: Int, end: Int, at: Int, stop: Int) -> tuple[Int, Int, Int]:
 
 
 @inlined
-def _units(
-    p: Int, end: Int, limit: Int, scripts: Int, by_character: bool, checked: bool, out: Hashes, n: Int
-) -> tuple[Int, Int, Int]:
-    """Hashes of the words, or of the characters of words, from address `p` to `end`, to out[n:].
+def _ideographs(p: Int, end: Int, out: Hashes, n: Int) -> tuple[Int, Int]:
+    """Hashes of the ideographs U+4E00 to U+9FFF from `p` on, which no form changes: where to go on, new n."""
+    while p + 4 <= end:
+        word = load32(p)
+        code = (word & 0x0F) << 12 | word >> 2 & 0xFC0 | word >> 16 & 0x3F
+        if word & 0xC0C0F0 != 0x8080E0 or code < 0x4E00 or code > 0x9FFF:
+            break
+        out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(code))
+        n += 1
+        p += 3
+    return p, n
+
+
+@inlined
+def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashes, n: Int) -> tuple[Int, Int, Int]:
+    """Hashes of the words from address `p` to `end`, to out[n:].
 
     Returns where they end in `out`, how many word characters there are, and how many of the scripts in the mask.
     The first is -1 if the text must be normalised before; not so unless `checked`.
@@ -252,7 +241,7 @@ def _units(
     starter, order = 0, 0  # form of the last character of order 0, order of the last one
     at, stop = 0, 0  # characters to come from POOL
     while p < end or at < stop:
-        if at >= stop and byte_at(p) < 0x80 and not (is_open or by_character) and p + BEYOND <= limit:
+        if at >= stop and byte_at(p) < 0x80 and not is_open and p + BEYOND <= limit:
             went, n, found = _ascii_words(p, end, out, n)
             if went > p:
                 p, letters = went, letters + found
@@ -267,24 +256,46 @@ def _units(
             continue
         order = order_of(form)
         starter = form if order == 0 else starter
-        if form & KIND == BREAK:
-            if is_open and not by_character:
-                out[np.uint64(n)] = _end_word(word)
-                n, word = n + 1, (np.uint64(0), np.uint64(0), 0)
-            is_open = False
-        else:
-            is_open = True
-            letters += 1
-            unspaced += script_bit(form, scripts)
-            if by_character:
-                out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
-                n += 1
-            else:
-                word = _go_on(word, folded(code, form))
-    if is_open and not by_character:
+        if form & KIND != BREAK:
+            letters, unspaced = letters + 1, unspaced + script_bit(form, scripts)
+            is_open, word = True, _go_on(word, folded(code, form))
+        elif is_open:
+            out[np.uint64(n)] = _end_word(word)
+            n, is_open, word = n + 1, False, (np.uint64(0), np.uint64(0), 0)
+    if is_open:
         out[np.uint64(n)] = _end_word(word)
         n += 1
     return n, letters, unspaced
+
+
+@inlined
+def _characters(p: Int, end: Int, scripts: Int, checked: bool, out: Hashes, n: Int) -> tuple[Int, Int, Int]:
+    """Hashes of the word characters from address `p` to `end`, to out[n:]. Returns what `_words` does."""
+    first, unspaced = n, 0
+    han = np.int64(scripts >> np.uint64(HAN) & np.uint64(1))
+    starter, order = 0, 0
+    at, stop = 0, 0
+    while p < end or at < stop:
+        if at >= stop:
+            went, n = _ideographs(p, end, out, n)
+            if went > p:
+                unspaced += (went - p) // 3 * han
+                p, starter, order = went, 0, 0
+                continue
+        code, p, at = _next(p, end, at, stop)
+        form = form_of(code)
+        if checked and not is_settled(form, starter, order):
+            return -1, n - first, unspaced
+        if form & SEVERAL:
+            at, stop = parts(form)
+            continue
+        order = order_of(form)
+        starter = form if order == 0 else starter
+        if form & KIND != BREAK:
+            out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
+            unspaced += script_bit(form, scripts)
+            n += 1
+    return n, n - first, unspaced
 
 
 @inlined
@@ -329,69 +340,17 @@ def _fill(
     for row in range(len(starts)):
         p, end = base + starts[row], base + ends[row]
         by_character = _looks_unspaced(p, end)
-        stop, letters, unspaced = _units(p, end, limit, scripts, by_character, checked, out, n)
-        is_unspaced = 100 * unspaced > UNSPACED_PERCENT * letters
-        if stop >= 0 and is_unspaced != by_character:
-            stop, letters, unspaced = _units(p, end, limit, scripts, is_unspaced, checked, out, n)
+        stop, letters, unspaced = 0, 0, 0
+        for _ in range(2):  # as guessed, and, if that was wrong, the other way
+            if by_character:
+                stop, letters, unspaced = _characters(p, end, scripts, checked, out, n)
+            else:
+                stop, letters, unspaced = _words(p, end, limit, scripts, checked, out, n)
+            is_unspaced = 100 * unspaced > UNSPACED_PERCENT * letters
+            if stop < 0 or is_unspaced == by_character:
+                break
+            by_character = is_unspaced
         settled[row] = stop >= 0
         if stop >= 0:
-            n = _combine(out, n, stop, size, CHARACTER_SEED if is_unspaced else WORD_SEED)
+            n = _combine(out, n, stop, size, CHARACTER_SEED if by_character else WORD_SEED)
         offsets[row + 1] = n
-
-
-@kernel
-def _distinct(
-    values: Hashes, offsets: Int64s, out: Hashes, out_offsets: Int64s, sorted_: Hashes, bucket_ends: Int64s
-) -> None:
-    m = 0
-    for row in range(len(offsets) - 1):
-        m = _one_set(values, offsets[row], offsets[row + 1], out, m, sorted_, bucket_ends)
-        out_offsets[row + 1] = m
-
-
-@inlined
-def _one_set(values: Hashes, first: Int, stop: Int, out: Hashes, m: Int, by_bucket: Hashes, bucket_ends: Int64s) -> Int:
-    """The set of values[first:stop] to out[m:]; returns where it ends.
-
-    The highest bits of a value are the number of its bucket, and a bucket has 2 to 4 of evenly spread
-    values, so it is sorted by insertion. What stands there already is not inserted again.
-    """
-    shift, n_buckets = 63, 2
-    while n_buckets * 4 <= stop - first:
-        n_buckets *= 2
-        shift -= 1
-    for bucket in range(n_buckets + 1):
-        bucket_ends[np.uint64(bucket)] = 0
-    for i in range(first, stop):
-        bucket_ends[(values[np.uint64(i)] >> np.uint64(shift)) + np.uint64(1)] += 1
-    for bucket in range(n_buckets):
-        bucket_ends[np.uint64(bucket + 1)] += bucket_ends[np.uint64(bucket)]
-    for i in range(first, stop):
-        value = values[np.uint64(i)]
-        place = bucket_ends[value >> np.uint64(shift)]
-        by_bucket[np.uint64(place)] = value
-        bucket_ends[value >> np.uint64(shift)] = place + 1
-    begin = 0
-    for bucket in range(n_buckets):
-        end = bucket_ends[np.uint64(bucket)]
-        if end - begin > CROWDED:
-            by_bucket[begin:end].sort()
-        bottom = m
-        for i in range(begin, end):
-            m = _insert_value(by_bucket[np.uint64(i)], out, bottom, m)
-        begin = end
-    return m
-
-
-@inlined
-def _insert_value(value: Int, out: Hashes, bottom: Int, top: Int) -> Int:
-    """Put a value where it belongs in the ascending out[bottom:top]; returns the new top."""
-    at = top
-    while at > bottom and out[np.uint64(at - 1)] > value:
-        at -= 1
-    if at > bottom and out[np.uint64(at - 1)] == value:
-        return top
-    for i in range(top, at, -1):
-        out[np.uint64(i)] = out[np.uint64(i - 1)]
-    out[np.uint64(at)] = value
-    return top + 1

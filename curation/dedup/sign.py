@@ -3,7 +3,7 @@
 One file a shard. Row i speaks about the i-th living document that has a shingle; `keys` alone does not: it
 holds the band keys of all documents of the file, packed with their positions and sorted, `bands` to a row,
 so that a hash range of the whole corpus is one slice of each file.
-Costs 64 bytes a document and 8 for each band (192 with 16 bands), and 10 to 25 us for a text of 2 kB.
+Costs 64 bytes a document and 10 for each band (224 with 16 bands), and 10 to 25 us for a text of 2 kB.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ import pyarrow as pa
 from curation.dedup.links import pack
 from curation.dedup.minhash import Bands, band_keys, signatures
 from curation.dedup.priority import Priority
-from curation.dedup.shingles import BY_CHARACTER, Shingles, shingles
+from curation.dedup.sets import Shingles, sums
+from curation.dedup.shingles import BY_CHARACTER, shingles
 from curation.dedup.simhash import fingerprints
 from curation.errors import RunError
 from curation.shards import Shard, batches
 from curation.text.tables import UNICODE_VERSION
 
-__all__ = ["Signing", "keys_of", "pieces", "sets_fit", "sign_shard", "signed_table", "signing_of"]
+__all__ = ["COLUMNS", "Signing", "keys_of", "pieces", "sign_shard", "signed_table", "signing_of", "sums_fit"]
+
+COLUMNS = ["row", "n_shingles", "shingle_sum", "simhash", "priority", "text_id", "doc_id"]
+"""Of a signature file, beside what is made of the band keys."""
 
 _PIECE_BYTES = 8 * 2**20
 """Text that is shingled at once: its shingles take up to three times as much memory."""
@@ -64,10 +68,12 @@ def _schema(signing: Signing, n_priorities: int) -> pa.Schema:
     fields = [
         pa.field("row", pa.uint32()),
         pa.field("n_shingles", pa.uint32()),
+        pa.field("shingle_sum", pa.uint64()),  # modulo 2^64: tells whether a text is the one that was signed
         pa.field("simhash", pa.uint64()),
         pa.field("priority", pa.list_(pa.uint64(), n_priorities)),
         pa.field("text_id", pa.binary(16)),
         pa.field("doc_id", pa.binary(16)),
+        pa.field("marks", pa.list_(pa.uint16(), signing.bands)),  # of each band's key the highest bits, in order
         pa.field("keys", pa.list_(pa.uint64(), signing.bands)),
     ]
     return pa.schema(fields, metadata={"signing": json.dumps(asdict(signing))})
@@ -90,13 +96,13 @@ def sign_shard(shard: Shard, alive: npt.NDArray[np.bool_], signing: Signing, pri
         values = [
             pa.array(rows.astype(np.uint32)),
             pa.array(counts.astype(np.uint32)),
+            pa.array(sums(found)),
             pa.array(fingerprints(found)),
             _lists(priority.of(batch, rows)),
             batch.column("text_id"),
             batch.column("doc_id"),
         ]
-        names = ["row", "n_shingles", "simhash", "priority", "text_id", "doc_id"]
-        columns.append(pa.RecordBatch.from_arrays(values, names=names).take(pa.array(signed)))
+        columns.append(pa.RecordBatch.from_arrays(values, names=COLUMNS).take(pa.array(signed)))
     return signed_table(columns, np.concatenate(keys), signing, priority.width)
 
 
@@ -105,10 +111,12 @@ def signed_table(
 ) -> pa.Table:
     """The table of a signature file from its columns and the band keys uint64[n, bands] of its documents."""
     schema = _schema(signing, n_priorities)
-    plain = pa.schema([field for field in schema if field.name != "keys"])
+    plain = pa.schema([field for field in schema if field.name in COLUMNS])
     table = pa.Table.from_batches([batch.cast(plain) for batch in columns], schema=plain).combine_chunks()
-    packed = pa.FixedSizeListArray.from_arrays(pa.array(pack(keys)), signing.bands)
-    return table.append_column(schema.field("keys"), packed).cast(schema).replace_schema_metadata(schema.metadata)
+    marks = (keys >> np.uint64(48)).astype(np.uint16)
+    table = table.append_column(schema.field("marks"), _lists(marks))
+    table = table.append_column(schema.field("keys"), _lists(pack(keys).reshape(-1, signing.bands)))
+    return table.cast(schema).replace_schema_metadata(schema.metadata)
 
 
 def keys_of(table: pa.Table) -> npt.NDArray[np.uint64]:
@@ -145,16 +153,16 @@ def pieces(
             yield rows[i : i + step], batch.slice(i, step)
 
 
-def _lists(values: npt.NDArray[np.uint64]) -> pa.Array:
-    """uint64[n, c] as lists of fixed size."""
+def _lists(values: npt.NDArray[np.generic]) -> pa.Array:
+    """An array of n rows and c columns as lists of fixed size."""
     return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
 
 
-def sets_fit(found: Shingles, expected: npt.NDArray[np.uint32], where: object) -> None:
-    """Refuse texts that are not those which were signed: they have another number of shingles.
+def sums_fit(found: Shingles, expected: npt.NDArray[np.uint64], where: object) -> None:
+    """Refuse texts that are not those which were signed: the sums of their shingles differ.
 
     Raises:
         RunError: the shard was changed since.
     """
-    if not np.array_equal(np.diff(found.offsets).astype(np.uint32), expected):
+    if not np.array_equal(sums(found), expected):
         raise RunError(f"{where} does not hold the texts that were signed: it was changed. Start a new run.")

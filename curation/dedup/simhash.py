@@ -35,7 +35,7 @@ from curation.text.jit import inlined, kernel
 from curation.text.memory import Int
 
 if TYPE_CHECKING:
-    from curation.dedup.shingles import Shingles
+    from curation.dedup.sets import Shingles
 
 __all__ = ["MAX_DISTANCE", "MIN_SHINGLES", "WINDOW", "fingerprints", "links", "plan_tables", "table_key"]
 

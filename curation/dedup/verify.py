@@ -21,11 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.choose import choose, choose_in_blocks
-from curation.dedup.minhash import Bands, band_keys, signatures
 from curation.dedup.parts import Part, firsts
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles, in_order
 from curation.dedup.simhash import MIN_SHINGLES
-from curation.text import kernel
 
 __all__ = ["BOTH", "FOUND_BY", "GROUPS", "MINHASH", "NEITHER", "SIMHASH", "Found", "Verifier"]
 
@@ -73,8 +71,7 @@ class Verifier:
     n_new: int
     """Parts of this run: its shards; those after them are of earlier runs."""
     threshold_ppm: int
-    num_perm: int
-    shape: Bands
+    bands: int
     distance: int | None
     """Hamming distance up to which SimHash makes candidates."""
     max_values: int
@@ -146,9 +143,10 @@ class Verifier:
         for index, chosen in _by_part(members.part[places], members.position[places]):
             found.append(self.parts[index].sets(members.position[places[chosen]]))
             order.append(chosen)
-        return (
-            _gather(found, np.concatenate(order)) if found else Shingles(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        )
+        if not found:
+            return Shingles(np.zeros(0, np.uint64), np.zeros(1, np.int64))
+        read = np.concatenate(order)  # places in the order in which they were read
+        return in_order(_joined(found), np.argsort(read))
 
     def _table(self, members: Found, partner: Int64s, similarity: npt.NDArray[np.float32]) -> pa.Table:
         keeper = np.where(partner >= 0, partner, np.arange(len(partner)))
@@ -183,19 +181,17 @@ class Verifier:
             apart = np.bitwise_count(members.simhash[rows] ^ members.simhash[partners])
             long = np.minimum(members.weight[rows], members.weight[partners]) >= MIN_SHINGLES
             found[(apart <= self.distance) & long] |= SIMHASH
-        both = np.unique(np.concatenate([rows, partners]))
-        keys = np.zeros((len(both), self.shape.bands), np.uint64)
-        until = np.cumsum(members.weight[both])
-        begin = 0
-        while begin < len(both):
-            before = until[begin - 1] if begin else 0
-            end = max(int(np.searchsorted(until, before + self.max_values, side="right")), begin + 1)
-            signed = signatures(self._sets(members, both[begin:end]), self.num_perm)
-            keys[begin:end] = band_keys(signed, *self.shape)
-            begin = end
-        same = keys[np.searchsorted(both, rows)] == keys[np.searchsorted(both, partners)]
+        same = self._marks(members, rows) == self._marks(members, partners)
         found[same.any(axis=1)] |= MINHASH
         return found
+
+    def _marks(self, members: Found, places: Int64s) -> npt.NDArray[np.uint16]:
+        """The band marks of some members: two documents that share a band have the same mark there, few others do."""
+        marks = np.zeros((len(places), self.bands), np.uint16)
+        for index, chosen in _by_part(members.part[places], members.position[places]):
+            column = self.parts[index].column("marks", members.position[places[chosen]])
+            marks[chosen] = column.flatten().to_numpy().reshape(-1, self.bands)
+        return marks
 
 
 def _by_part(part: Int64s, position: Int64s) -> Iterator[tuple[int, Int64s]]:
@@ -206,24 +202,10 @@ def _by_part(part: Int64s, position: Int64s) -> Iterator[tuple[int, Int64s]]:
         yield int(part[order[begin]]), order[begin:end]
 
 
-def _gather(found: Sequence[Shingles], places: Int64s) -> Shingles:
-    """Sets read part by part, put to their places: the i-th set of `found` is that of place `places[i]`."""
-    values = np.concatenate([one.values for one in found])
-    lengths = np.concatenate([np.diff(one.offsets) for one in found])
-    order = np.empty(len(places), np.int64)
-    order[places] = np.arange(len(places))
-    offsets = np.concatenate([[0], np.cumsum(lengths[order])])
-    return Shingles(_in_order_of(values, (np.cumsum(lengths) - lengths)[order], offsets), offsets)
-
-
-@kernel
-def _in_order_of(values: npt.NDArray[np.uint64], begins: Int64s, offsets: Int64s) -> npt.NDArray[np.uint64]:
-    """Copy sets that begin at `begins` to their new `offsets`."""
-    out = np.empty(offsets[-1], np.uint64)
-    for i in range(len(begins)):
-        n = offsets[i + 1] - offsets[i]
-        out[offsets[i] : offsets[i + 1]] = values[begins[i] : begins[i] + n]
-    return out
+def _joined(found: Sequence[Shingles]) -> Shingles:
+    """The documents of all, one after the other."""
+    lengths = [np.zeros(1, np.int64), *(np.diff(one.offsets) for one in found)]
+    return Shingles(np.concatenate([one.values for one in found]), np.cumsum(np.concatenate(lengths)))
 
 
 def _words(ids: pa.Array) -> npt.NDArray[np.uint64]:

@@ -17,7 +17,7 @@ import numpy as np
 from datasketch import MinHash
 
 from curation.dedup import hamming, minhash
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 from curation.dedup.simhash import fingerprints
 
 with warnings.catch_warnings():  # of an escape in its source, when that is compiled for the first time

@@ -27,7 +27,8 @@ from curation.dedup.against import earlier_parts
 from curation.dedup.exact import Exact, ExactConfig
 from curation.dedup.minhash import candidate_probability, signatures
 from curation.dedup.near import Near, NearConfig
-from curation.dedup.shingles import Shingles, shingles
+from curation.dedup.sets import Shingles
+from curation.dedup.shingles import shingles
 from curation.dedup.simhash import MIN_SHINGLES, fingerprints
 from curation.errors import ConfigError, RunError
 from curation.pipeline import Pipeline

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.dedup.choose import choose, choose_in_blocks
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 
 Sets = list[frozenset[int]]
 

@@ -31,7 +31,8 @@ from hypothesis import strategies as st
 from curation.dedup.choose import choose
 from curation.dedup.minhash import band_keys, signatures
 from curation.dedup.near import Near, NearConfig
-from curation.dedup.shingles import distinct, shingles
+from curation.dedup.sets import distinct
+from curation.dedup.shingles import shingles
 from curation.dedup.simhash import fingerprints
 from curation.ids import doc_id, text_id
 from tests.fakes import SOURCE, make_run, run_steps

@@ -22,7 +22,8 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from curation.dedup.shingles import Shingles, distinct, shingles
+from curation.dedup.sets import Shingles, distinct
+from curation.dedup.shingles import shingles
 from curation.text import UNICODE_VERSION, Role, Script
 from curation.text.tables import KIND_BLOCKS, KIND_INDEX
 from tests.strategies import PIECES, any_text, hostile_text

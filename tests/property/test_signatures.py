@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from curation.dedup.hamming import links, plan_tables, table_key
 from curation.dedup.minhash import band_keys, candidate_probability, choose_bands, signatures
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 from curation.dedup.simhash import fingerprints
 from curation.errors import ConfigError
 

@@ -19,7 +19,7 @@ from curation.dedup.overlap import (
     sketch,
     sketch_blocks,
 )
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 from curation.errors import ConfigError, InputError
 
 ENDLESS = 10**5

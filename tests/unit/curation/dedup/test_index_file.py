@@ -16,7 +16,8 @@ from curation.config import parse_config
 from curation.dedup.exact import Exact, ExactConfig
 from curation.dedup.index_file import Index, export_signatures, open_index
 from curation.dedup.minhash import signatures
-from curation.dedup.shingles import distinct, shingles
+from curation.dedup.sets import distinct
+from curation.dedup.shingles import shingles
 from curation.dedup.simhash import fingerprints
 from curation.errors import ConfigError, RunError
 from curation.pipeline import Pipeline

@@ -11,7 +11,7 @@ from datasketch import LeanMinHash, MinHash, MinHashLSH
 
 from curation.dedup import minhash
 from curation.dedup.minhash import EMPTY, Bands, band_keys, candidate_probability, choose_bands, signatures
-from curation.dedup.shingles import Shingles
+from curation.dedup.sets import Shingles
 from curation.errors import ConfigError, InputError
 
 LOW = np.uint64(0xFFFFFFFF)

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.dedup.shingles import Shingles, _run, distinct, shingles
+from curation.dedup.sets import Shingles, distinct
+from curation.dedup.shingles import _run, shingles
 from curation.errors import ConfigError, InputError
 from curation.text import buffers
 
@@ -247,7 +248,8 @@ def test_crowded_values_are_sorted_too() -> None:
 PROGRAM = """
 import ctypes, mmap
 import numpy as np
-from curation.dedup.shingles import _run, distinct
+from curation.dedup.sets import distinct
+from curation.dedup.shingles import _run
 
 PAGE = mmap.PAGESIZE
 memory = mmap.mmap(-1, 3 * PAGE)

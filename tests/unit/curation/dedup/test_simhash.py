@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from curation.dedup import simhash
-from curation.dedup.shingles import Shingles, shingles
+from curation.dedup.sets import Shingles
+from curation.dedup.shingles import shingles
 from curation.dedup.simhash import MIN_SHINGLES, fingerprints
 from curation.errors import InputError
 
