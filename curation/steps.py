@@ -126,7 +126,7 @@ def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> 
 
 def _digest(step: Step, models: Mapping[str, str], previous: str) -> str:
     identity = {"name": step.name, "version": step.version, "models": dict(models)}
-    return digest8({**identity, "config": step.config.model_dump(mode="json"), "previous": previous})
+    return digest8({**identity, "config": step.config.deciding(), "previous": previous})
 
 
 def _models(run: Run, index: int, step: Step, previous: str) -> dict[str, str]:

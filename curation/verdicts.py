@@ -38,6 +38,13 @@ class StepConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    limits: ClassVar[frozenset[str]] = frozenset()
+    """Settings that decide no verdict, only when to raise an alarm or to stop: not part of the step's digest."""
+
+    def deciding(self) -> dict[str, Any]:
+        """The settings that decide verdicts, as plain data."""
+        return self.model_dump(mode="json", exclude=set(self.limits))
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -26,7 +26,7 @@ _CLUSTER_BYTES = 12
 _BASE_MB = 250
 """Of a worker before it holds anything: interpreter, Arrow, kernels."""
 _SAMPLED_SHARDS = 3
-_SAMPLED_BYTES = 2 * 2**20
+_SAMPLED_BYTES = 2**18
 _ALARM_AT_LEAST = 100
 """Documents below which no group is worth an alarm, whatever its share."""
 _CURVE_AT = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)

@@ -255,6 +255,6 @@ def choose_bands(threshold: float, num_perm: int, recall: float = 0.999) -> Band
             return Bands(num_perm // rows, rows)
     best = float(candidate_probability(threshold, num_perm, 1))
     raise ConfigError(
-        f"{num_perm} permutations find a pair at Jaccard {threshold} with probability {best:.4f} at most, "
+        f"{num_perm} permutations find a pair at Jaccard {threshold} with probability {best:.7g} at most, "
         f"asked for was {recall}: raise num_perm or the threshold"
     )

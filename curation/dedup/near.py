@@ -39,7 +39,7 @@ from curation.dedup.priority import Priority, missing_scores, parsed
 from curation.dedup.shingles import BY_CHARACTER
 from curation.dedup.sign import Signing, sign_shard
 from curation.dedup.verify import FOUND_BY, Verifier
-from curation.errors import nearest
+from curation.errors import ConfigError, nearest
 from curation.records import PARTNER_COLUMNS, ScoreColumn
 from curation.shards import alive_mask, write_table
 from curation.steps import StepContext
@@ -57,6 +57,8 @@ _LEAST_VERIFY_ITEMS = 16
 
 class NearConfig(StepConfig):
     """What counts as a near-duplicate, and which copy stays."""
+
+    limits: ClassVar[frozenset[str]] = frozenset({"alarm_group_share", "max_dropped_share"})
 
     threshold: float = Field(default=0.9, ge=0.5, lt=1)
     """Jaccard of the sets of shingles above which, strictly, two documents are near-duplicates. At most six decimals."""
@@ -110,7 +112,10 @@ class NearConfig(StepConfig):
     def _enough(self) -> NearConfig:
         if "source_rank" in self.keep and not self.sources:
             raise ValueError("keep has source_rank, which needs `sources`: patterns of paths or addresses, best first")
-        choose_bands(self.threshold, self.num_perm, self.recall)
+        try:
+            choose_bands(self.threshold, self.num_perm, self.recall)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
         return self
 
 

@@ -181,3 +181,14 @@ def test_little_or_nothing_to_do(shards: list[list[str]], tmp_path: Path) -> Non
     rows = run_steps(make_run(tmp_path, shards), [Near(NearConfig())]).verdicts("near")
 
     assert sum(bool(row["keep"]) for row in rows) == len({text for shard in shards for text in shard})
+
+
+def test_limits_decide_nothing(tmp_path: Path) -> None:
+    """A raised limit finds the step where it stands: nothing is signed again."""
+    run = make_run(tmp_path, [["a b c d e f"]])
+    configs = NearConfig(), NearConfig(max_dropped_share=0.5, alarm_group_share=0.5), NearConfig(threshold=0.8)
+
+    one, other, another = (place_steps(run, [Near(config)])[0].folder for config in configs)
+
+    assert one == other
+    assert one != another
