@@ -108,6 +108,11 @@ DEFAULT_IGNORABLE = (
 )  # fmt: skip
 """Unicode's Default_Ignorable_Code_Point without U+200B, which separates words."""
 
+ZERO_WIDTH_JOINERS = (0x200C, 0x200D)
+"""They are not seen themselves, but what is beside them looks otherwise for them."""
+
+UNSEEN = ("Cf", "Mn", "Mc")
+
 BLANKS = (0x09, 0x0B, 0x0C, 0x0D, 0x85, 0x2028, 0x2029, 0x200B)
 """Blanks whose category is not Zs."""
 
@@ -233,9 +238,10 @@ def folding_rows() -> Iterator[str]:
 
 
 def nfkc(code: int) -> list[int]:
-    """What NFKC makes of one character; nothing of an invisible mark, such as a variation selector."""
+    """What NFKC makes of one character; nothing of one that is never seen, such as a soft hyphen or a variation selector."""
     form = [ord(character) for character in unicodedata.normalize("NFKC", chr(code))]
-    return [c for c in form if unicodedata.category(chr(c))[0] != "M" or c not in IGNORABLE_CODES]
+    unseen = IGNORABLE_CODES.difference(ZERO_WIDTH_JOINERS)
+    return [c for c in form if c not in unseen or unicodedata.category(chr(c)) not in UNSEEN]
 
 
 def pairs() -> Iterator[tuple[int, int]]:

@@ -1,8 +1,9 @@
 """Shingles: what of a document is compared with other documents.
 
 A text is put into NFKC and simple case folding. Its words are runs of word characters (`\\w`: letters
-and numbers of every script, `_`); everything else ends a word, marks too that NFKC does not join to a
-letter. A shingle is `size` words in a row. Where more than 30 % of the word characters are Han, kana, Hangul
+and numbers of every script, `_`); everything else ends a word. A mark that NFKC does not join to a letter
+is the last of its word: so Hindi and Thai are cut where `\\w` cuts them, and differ where only a vowel
+does. A shingle is `size` words in a row. Where more than 30 % of the word characters are Han, kana, Hangul
 or of another script that is cut by character, it is `size` word characters in a row instead, whatever stands
 between them. A document of fewer than `size` units, but one, is one shingle; one without any has none.
 Word and character shingles are never equal, so two copies on different sides of the 30 % are not found.
@@ -33,8 +34,11 @@ from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits,
 from curation.text.normal import (
     BREAK,
     KIND,
+    MARK,
     POOL,
     SEVERAL,
+    UNSPACED,
+    WORD,
     folded,
     form_of,
     is_settled,
@@ -237,7 +241,7 @@ def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashe
     The first is -1 if the text must be normalised before; not so unless `checked`.
     """
     letters, unspaced = 0, 0
-    is_open, word = False, (np.uint64(0), np.uint64(0), 0)
+    is_open, is_marked, word = False, False, (np.uint64(0), np.uint64(0), 0)
     starter, order = 0, 0  # form of the last character of order 0, order of the last one
     at, stop = 0, 0  # characters to come from POOL
     while p < end or at < stop:
@@ -256,12 +260,13 @@ def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashe
             continue
         order = order_of(form)
         starter = form if order == 0 else starter
-        if form & KIND != BREAK:
-            letters, unspaced = letters + 1, unspaced + script_bit(form, scripts)
-            is_open, word = True, _go_on(word, folded(code, form))
-        elif is_open:
+        kind = form & KIND
+        if is_open and (kind == BREAK or (is_marked and kind != MARK)):
             out[np.uint64(n)] = _end_word(word)
             n, is_open, word = n + 1, False, (np.uint64(0), np.uint64(0), 0)
+        if kind in (WORD, UNSPACED) or (kind == MARK and is_open):
+            letters, unspaced = letters + (kind != MARK), unspaced + script_bit(form, scripts)
+            is_open, is_marked, word = True, kind == MARK, _go_on(word, folded(code, form))
     if is_open:
         out[np.uint64(n)] = _end_word(word)
         n += 1
@@ -271,31 +276,37 @@ def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashe
 @inlined
 def _characters(p: Int, end: Int, scripts: Int, checked: bool, out: Hashes, n: Int) -> tuple[Int, Int, Int]:
     """Hashes of the word characters from address `p` to `end`, to out[n:]. Returns what `_words` does."""
-    first, unspaced = n, 0
+    letters, unspaced = 0, 0
     han = np.int64(scripts >> np.uint64(HAN) & np.uint64(1))
+    is_open = False
     starter, order = 0, 0
     at, stop = 0, 0
     while p < end or at < stop:
         if at >= stop:
             went, n = _ideographs(p, end, out, n)
             if went > p:
-                unspaced += (went - p) // 3 * han
-                p, starter, order = went, 0, 0
+                letters, unspaced = letters + (went - p) // 3, unspaced + (went - p) // 3 * han
+                p, starter, order, is_open = went, 0, 0, True
                 continue
         code, p, at = _next(p, end, at, stop)
         form = form_of(code)
         if checked and not is_settled(form, starter, order):
-            return -1, n - first, unspaced
+            return -1, letters, unspaced
         if form & SEVERAL:
             at, stop = parts(form)
             continue
         order = order_of(form)
         starter = form if order == 0 else starter
-        if form & KIND != BREAK:
+        kind = form & KIND
+        if kind == MARK and is_open:
+            out[np.uint64(n - 1)] = _absorb(out[np.uint64(n - 1)], np.uint64(folded(code, form)))
+        elif kind in (WORD, UNSPACED):
             out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
-            unspaced += script_bit(form, scripts)
-            n += 1
-    return n, n - first, unspaced
+            letters, unspaced = letters + 1, unspaced + script_bit(form, scripts)
+            n, is_open = n + 1, True
+        else:
+            is_open = False
+    return n, letters, unspaced
 
 
 @inlined

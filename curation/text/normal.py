@@ -11,7 +11,7 @@ last, step) one thing that is to be known:
 | what | value |
 | --- | --- |
 | shift | distance to the one other character that NFKC makes of it |
-| form | the characters that NFKC makes of it; none for invisible marks (variation selectors), which vanish |
+| form | the characters that NFKC makes of it; none for what is never seen (soft hyphen, variation selectors): it vanishes |
 | order | its canonical combining class |
 | first | it may be the first, in whole or in part, of two characters that become one |
 | second | it may be the second |
@@ -20,7 +20,7 @@ At import (50 ms) all of it, case folding and the word characters of `tables` be
 
 A word character is a letter or number of any script, or `_`. These are the matches of `\\w` in Python,
 without Hangul fillers, which are invisible, and with the code points reserved for ideographs. A mark that
-NFKC does not join to a letter is none, so it ends a word, as with `\\w`.
+NFKC does not join to a letter is none.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from curation.text.tables import (
 __all__ = [
     "BREAK",
     "KIND",
+    "MARK",
     "POOL",
     "SEVERAL",
     "UNSPACED",
@@ -63,8 +64,8 @@ __all__ = [
     "script_bit",
 ]
 
-BREAK, WORD, UNSPACED = range(3)
-"""What a character is to words: none of them, of one, of one in a script that may be cut by character."""
+BREAK, WORD, UNSPACED, MARK = range(4)
+"""What a character is to words: none of them, of one, of one in a script that may be cut by character, a mark."""
 KIND = 3
 FIRST, SECOND = 1 << 2, 1 << 3
 SEVERAL = 1 << 4
@@ -92,6 +93,7 @@ def _word_kinds() -> Table:
     kinds[(classes == CharClass.LETTER) | (classes == CharClass.NUMBER)] = WORD
     unspaced = np.flatnonzero((roles == Role.UNSPACED) | (scripts == Script.HANGUL))
     kinds[unspaced] = UNSPACED | scripts[unspaced] << SCRIPT_AT
+    kinds[classes == CharClass.MARK] = MARK
     kinds[ord("_")] = WORD
     return kinds
 

@@ -12,7 +12,7 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,10 @@ pytestmark = pytest.mark.skipif(
 
 # ---------------------------------------------------------------- the oracle
 
-INVISIBLE = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f"
+    "\ufeff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f\U000e0100-\U000e01ef]"
+)
 FILLERS = "\u115f\u1160"
 ONES = (1 << 64) - 1
 
@@ -64,14 +67,21 @@ def is_unspaced(character: str) -> bool:
 def units(raw: bytes) -> tuple[bool, list[str]]:
     """Whether a text is cut by character, and its words or characters."""
     text = unicodedata.normalize("NFKC", raw.decode("utf-8", "replace"))
-    words, inside = [""], False
+    words: list[str] = []
+    characters: list[str] = []
+    before = ""  # what stands before: a word character, a mark of one, or nothing of the kind
     for character in map(folded, INVISIBLE.sub(lambda m: " " if m[0] in FILLERS else "", text)):
+        is_mark = unicodedata.category(character)[0] == "M" and before != ""
         if is_word(character):
-            words += [character] if not inside else [words.pop() + character]
-        inside = is_word(character)
-    letters = [c for c in "".join(words) if is_word(c)]
+            words += [words.pop() + character] if before == "word" else [character]
+            characters.append(character)
+        elif is_mark:
+            words[-1] += character
+            characters[-1] += character
+        before = "word" if is_word(character) else "mark" if is_mark else ""
+    letters = [c[0] for c in characters]
     by_character = 100 * sum(map(is_unspaced, letters)) > 30 * len(letters)
-    return by_character, list("".join(words)) if by_character else words[1:]
+    return by_character, characters if by_character else words
 
 
 def absorbed(h: int, block: int) -> int:
@@ -105,7 +115,7 @@ def oracle(raw: bytes, size: int = 5) -> list[int]:
     """Hashes of the shingles of a text."""
     by_character, found = units(raw)
     seed = 0x8CB92BA72F3D8DD7 if by_character else 0x2545F4914F6CDD1D
-    hashes = [absorbed(seed, ord(unit)) if by_character else word_hash(unit) for unit in found]
+    hashes = [reduce(absorbed, map(ord, unit), seed) if by_character else word_hash(unit) for unit in found]
     values = []
     for start in range(max(1, len(hashes) - size + 1) if hashes else 0):
         total = 0

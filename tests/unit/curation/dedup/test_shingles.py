@@ -50,8 +50,8 @@ def is_settled(text: str) -> bool:
         ("中文字符", 1),
         ("中文，字符！啊呀", 2),
         ("한국어 텍스트", 2),
-        ("ที่นี่อีก", 1),  # 5 letters; the marks do not count
-        ("हिन्दी में", 1),  # ह, न, द, म: a vowel sign ends a word
+        ("ที่นี่อีก", 1),  # 5 letters with their marks
+        ("हिन्दी में", 1),  # हि, न्, दी, में: a vowel sign ends a word, and belongs to it
         ("हिन्दी में लिखा", 2),
         ("a\0b\0c\0d\0e\0f", 2),
     ],
@@ -81,6 +81,8 @@ SAME = [
     ("a\u0301\u0316 b c d e", "a\u0316\u0301 b c d e"),
     ("漢字、仮名；交じり文", "漢 字 仮 名 交 じ り 文"),  # by character, what stands between does not count
     ("กำลัง", "ก\u0e4dาลัง"),
+    ("Wasser\u00admühle am Fluss mit altem Rad", "Wassermühle am Fluss mit altem Rad"),  # a soft hyphen
+    ("\ufeffשלום\u200f עולם\u200e", "שלום עולם"),
 ]
 
 
@@ -102,7 +104,10 @@ def test_the_same(one: str, other: str) -> None:
         ("İstanbul", "istanbul"),  # simple folding has no dotted capital I
         ("maße", "masse"),
         ("word 1", "word 2"),
-        ("कमल", "कमाल"),  # a vowel sign ends a word
+        ("कमल", "कमाल"),  # a vowel sign counts
+        ("वह घोड़ा मेरा है", "वह घोड़ी मेरी है"),  # horse and mare
+        ("ปี", "ปู"),
+        ("เขา", "เข้า"),
         ("a", "aa"),
         ("abcdefgh", "abcdefghi"),
         ("word", "word word"),

@@ -19,6 +19,7 @@ from curation.text.normal import (
     FORM_INDEX,
     KIND,
     LONGER,
+    MARK,
     POOL,
     SECOND,
     SEVERAL,
@@ -33,8 +34,13 @@ FORMS: list[int] = FORM_BLOCKS.reshape(-1, 64)[FORM_INDEX].reshape(-1).tolist()
 POOLED: list[int] = POOL.tolist()
 CODES = [*range(0xD800), *range(0xE000, 0x34000), *range(0x34000, N_CODE_POINTS, 97), *range(0xE0000, 0xE1000)]
 """All of Unicode, but of the planes where nothing is assigned only some."""
-INVISIBLE = {0x034F, *range(0x17B4, 0x17B6), *range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10)}
-INVISIBLE |= set(range(0xE0100, 0xE01F0))
+UNSEEN = """00AD 034F 061C 17B4-17B5 180B-180F 200E-200F 202A-202E 2060-2064 2066-206F FE00-FE0F FEFF 1BCA0-1BCA3 1D173-1D17A
+E0001 E0020-E007F E0100-E01EF"""
+INVISIBLE = {
+    code
+    for first, _, last in (one.partition("-") for one in UNSEEN.split())
+    for code in range(int(first, 16), int(last or first, 16) + 1)
+}
 
 pytestmark = pytest.mark.skipif(
     unicodedata.unidata_version != UNICODE_VERSION, reason="Python has another Unicode version"
@@ -99,7 +105,7 @@ def test_word_characters_are_what_w_matches() -> None:
     [
         ("aZ_é9٣дאبहकதაአᚠ", WORD),
         ("漢〇ひカーㄅ한ไລខမꆈ𗀀𠀀\U0003fff0ﾊ", UNSPACED),
-        ("\u0301\u0e31\u093e", BREAK),
+        ("\u0301\u0e31\u093e", MARK),
         (" .-'’\n\0\u200d\u00ad\u3164😀$\ufffd\ue000", BREAK),
     ],
 )
