@@ -314,10 +314,9 @@ def all_rounds(arguments: argparse.Namespace, corpus: Path, config: Path) -> dic
     """Every tool once a round, ours first."""
     pythons = {name: interpreter(PEERS[name], arguments.peers_python) for name in arguments.peers}
     results: dict[str, list[Round]] = {name: [] for name in ("ours", *pythons)}
-    if arguments.workers:  # kernels are compiled once a machine
-        with tempfile.TemporaryDirectory(prefix="bench-near-") as folder:
-            write_corpus(Path(folder) / "00.jsonl", 50)
-            measure(Path(folder), str(config), 1, [])
+    with tempfile.TemporaryDirectory(prefix="bench-near-") as folder:
+        write_corpus(Path(folder) / "00.jsonl", 50)
+        measure(Path(folder), str(config), 1, [])  # kernels are compiled once a machine, and that takes memory
     for number in range(arguments.rounds):
         print(f"round {number + 1} of {arguments.rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
         results["ours"].append(ours(corpus, config, arguments.workers))
