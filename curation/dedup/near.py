@@ -150,7 +150,7 @@ class Near(DataSetStep):
         return identity(self.config.against)
 
     def misses(self, before: Sequence[Step]) -> list[str]:
-        scores = {step.name: [score.name for score in step.score_columns] for step in before}
+        scores = {step.name: [score.name for score in step.score_columns if _is_number(score)] for step in before}
         return missing_scores(self.config.keep, scores, f"steps.{self.name}.keep")
 
     @cached_property
@@ -275,3 +275,8 @@ class Near(DataSetStep):
 
     def facts(self, context: StepContext) -> dict[str, Any]:
         return facts.facts(self, context)
+
+
+def _is_number(score: ScoreColumn) -> bool:
+    """Whether documents can be put in order by a score."""
+    return bool(pa.types.is_integer(score.type) or pa.types.is_floating(score.type) or pa.types.is_boolean(score.type))

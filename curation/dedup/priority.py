@@ -12,7 +12,6 @@ travel in one column and compare as tuples.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -22,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 
 from curation.errors import nearest
@@ -127,15 +127,15 @@ class Priority:
         marker = item_marker(folder, self.shard.name)
         table = open_table(folder / f"{self.shard.name}.arrow", marker["verdict_sha256"], self.shard.rows).read_all()
         scores = table.column(column).take(pa.array(rows)).cast(pa.float64())
-        known = scores.is_valid().to_numpy().astype(np.bool_)
-        return np.where(known, _ordered(scores.fill_null(0).to_numpy(), highest=highest), LAST)
+        values = scores.fill_null(np.nan).to_numpy()
+        return np.where(np.isnan(values), LAST, _ordered(values, highest=highest))
 
 
 def missing_scores(criteria: Sequence[str], earlier: Mapping[str, Sequence[str]], key: str) -> list[str]:
     """A sentence for each criterion that reads a score which no earlier step stores.
 
     Args:
-        earlier: score columns of each step that stands before in the config.
+        earlier: score columns that are numbers, of each step that stands before in the config.
         key: the setting that holds the criteria, for the message.
     """
     sentences = []
@@ -148,8 +148,8 @@ def missing_scores(criteria: Sequence[str], earlier: Mapping[str, Sequence[str]]
             )
         elif step and column not in earlier[step]:
             sentences.append(
-                f"{key}: step {step} has no score {column!r}{nearest(column, earlier[step])} "
-                f"(it has {', '.join(earlier[step])})."
+                f"{key}: step {step} has no score {column!r} that is a number{nearest(column, earlier[step])} "
+                f"(it has {', '.join(earlier[step]) or 'none'})."
             )
     return sentences
 
@@ -165,7 +165,8 @@ def _dates(meta: pa.Array, field: str, *, newest: bool) -> Places:
     """Seconds since 1970 of a field of the record's other fields; no date that can be read comes last."""
     places = np.full(len(meta), LAST, np.uint64)
     for i, one in enumerate(meta.to_pylist()):
-        seconds = _seconds(json.loads(one).get(field)) if one else None
+        # The parser of ingest: json gives up on what that one lets pass, objects nested a thousand deep.
+        seconds = _seconds(orjson.loads(one).get(field)) if one else None
         if seconds is not None:
             places[i] = _ordered(np.array([seconds]), highest=newest)[0]
     return places
@@ -173,12 +174,12 @@ def _dates(meta: pa.Array, field: str, *, newest: bool) -> Places:
 
 def _seconds(value: Any) -> float | None:
     """A date as ISO 8601 text or as seconds since 1970; without a zone it is UTC."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
+    if not isinstance(value, str):
+        return None
     try:
-        date = datetime.fromisoformat(str(value))
+        date = datetime.fromisoformat(value)
     except ValueError:
         return None
     return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()

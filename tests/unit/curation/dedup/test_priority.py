@@ -14,7 +14,8 @@ import pytest
 from curation.config import parse_config
 from curation.dedup.priority import CRITERIA, LAST, Priority, parsed
 from curation.errors import ConfigError
-from curation.shards import shards_of
+from curation.run import file_sha256, write_json
+from curation.shards import shards_of, write_table
 from tests.fakes import make_run, shard_table
 
 
@@ -54,6 +55,29 @@ def test_by_date(criterion: str, expected: list[int], tmp_path: Path) -> None:
     assert places(criterion, tmp_path, [f"t{i}" for i in range(len(DATES))], meta=meta) == expected
 
 
+def test_a_date_that_would_break_a_parser_is_no_date(tmp_path: Path) -> None:
+    """What ingest lets pass is read: fields nested a thousand deep beside the date, numbers that no date is made of."""
+    deep = "[" * 1000 + "]" * 1000
+    meta = [f'{{"date": {deep}}}', f'{{"other": {deep}, "date": 5}}', '{"date": 7}', f'{{"date": 1{"0" * 300}}}']
+
+    assert places("oldest", tmp_path, ["a", "b", "c", "d"], meta=meta) == [1, 2, 3, 0]
+
+
+def test_a_score_that_is_no_number_comes_last(tmp_path: Path) -> None:
+    """Neither null nor NaN is better than any number, in either order."""
+    run = make_run(tmp_path, [["a", "b", "c", "d"]])
+    shard, folder = shards_of(run)[0], tmp_path / "step"
+    path = folder / f"{shard.name}.arrow"
+    write_table(path, pa.table({"score": pa.array([np.nan, -1.0, None, 2.0])}))
+    write_json(folder / "_items" / f"{shard.name}.json", {"verdict_sha256": file_sha256(path)})
+    batch = shard_table(["a", "b", "c", "d"]).to_batches()[0]
+
+    for criterion, expected in (("highest:step.score", [3, 1]), ("lowest:step.score", [1, 3])):
+        found = Priority([criterion], [], "date", 0, shard, {"step": folder}).of(batch, np.arange(4))[:, 0]
+        assert [int(i) for i in np.argsort(found, kind="stable")[:2]] == expected
+        assert list(found[[0, 2]]) == [LAST, LAST]
+
+
 def test_by_source(tmp_path: Path) -> None:
     """The first pattern that fits the path or the address decides; what fits none comes last."""
     source = ["/x/bad/1", "/x/bad/2", "/x/good/3", "/x/good/4"]
@@ -81,6 +105,10 @@ def test_unknown_criteria_are_refused(criterion: str) -> None:
         ("[{near: {keep: [longst]}}]", "did you mean .?longest"),
         ("[{near: {keep: ['lowest:html_noise.share']}}]", "does not stand before it in steps"),
         ("[{length: {}}, {near: {keep: ['highest:length.unit']}}]", "has no score 'unit'.*units"),
+        (
+            "[{exact: {}}, {near: {keep: ['highest:exact.kept_doc_id']}}]",
+            r"no score 'kept_doc_id' that is a number.*\(it has similarity, group_size\)",
+        ),
         ("[{near: {keep: [source_rank]}}]", "needs `sources`"),
         ("[{near: {threshold: 0.9123456789}}]", "six decimals"),
         ("[{near: {threshold: 0.5, num_perm: 16, recall: 0.99999}}]", "num_perm"),
