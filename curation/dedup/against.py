@@ -5,8 +5,8 @@ corpus in which the earlier documents come first: none of them is judged again, 
 its Jaccard with one of them is above the threshold. An earlier run gives what *it* kept; what it was itself
 compared with is not included, so that each of several runs in a row names all that came before.
 
-Of a run's texts only candidates are read, and each must have the text_id that was signed. An index needs no
-texts: its sets of shingles are exact (`index_part`).
+Of a run's texts only candidates are read, and the shingles of each must have the sum that was signed. An index needs
+no texts: its sets of shingles are exact (`index_part`).
 """
 
 from __future__ import annotations

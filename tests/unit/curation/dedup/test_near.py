@@ -68,9 +68,8 @@ def test_keeps_one_of_each_group(texts: list[str], tmp_path: Path) -> None:
 
 def test_threshold_is_strict(tmp_path: Path) -> None:
     """A pair at the threshold itself is no pair of near-duplicates."""
-    # 20 shingles each, 18 of them common, 2 own each: 18 / 22.  With n = 1 shingles are words.
     common = [f"c{i}" for i in range(18)]
-    texts = [" ".join([*common, "a1"]), " ".join([*common, "b1"])]  # 18 / 20 = 0.9
+    texts = [" ".join([*common, "a1"]), " ".join([*common, "b1"])]  # of single words 18 / 20 = 0.9
 
     assert [row["keep"] for row in near_rows(tmp_path / "at", texts, shingle=1)] == [True, True]
     below = near_rows(tmp_path / "below", texts, shingle=1, threshold=0.899999)
