@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup import simhash
+from curation.dedup.clusters import Clusters, by_item
 from curation.dedup.exact import hash_range
 from curation.dedup.links import bits_of, false_links, links_of_keys, repack, slice_of, window
 from curation.dedup.parts import Part, firsts
@@ -128,14 +129,7 @@ def _simhash_links(
     return simhash.links(np.concatenate(found), np.concatenate(places), cut.distance, table, cut.blocks)
 
 
-def cluster_table(members: Numbers, starts: npt.NDArray[np.int64], item: npt.NDArray[np.int32]) -> pa.Table:
-    """Members of all clusters by item of `verify`: `item` is that of each cluster."""
-    lengths = np.diff(starts)
-    order = np.argsort(item, kind="stable")
-    lengths, begins = lengths[order], starts[:-1][order]
-    ends = np.cumsum(lengths)
-    first = np.zeros(len(members), np.bool_)
-    first[ends - lengths] = True
-    places = np.repeat(begins - (ends - lengths), lengths) + np.arange(len(members))
-    columns = [np.repeat(item[order], lengths).astype(np.uint32), members[places], first]
+def cluster_table(clusters: Clusters, items: npt.NDArray[np.int32]) -> pa.Table:
+    """Members of all clusters by item of `verify`: `items` has that of each cluster."""
+    columns = by_item(clusters, items)
     return pa.table([pa.array(column) for column in columns], schema=_CLUSTERS)

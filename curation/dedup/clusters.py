@@ -22,10 +22,11 @@ from curation.errors import RunError
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, count_bits
 
-__all__ = ["Clusters", "Forest", "spread"]
+__all__ = ["Clusters", "Forest", "by_item", "spread", "weights_of"]
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Items: TypeAlias = npt.NDArray[np.int32]
+Marks: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Clusters(NamedTuple):
@@ -106,6 +107,22 @@ def spread(starts: Int64s, weights: Int64s, n_items: int) -> Items:
     items = np.zeros(len(weights), np.int32)
     _deal(np.argsort(-weights, kind="stable"), weights, np.zeros(n_items, np.int64), items)
     return items
+
+
+def weights_of(clusters: Clusters, of_documents: Numbers) -> Int64s:
+    """Sum of the weights of its members, uint32[n] of all documents, for each cluster: int64[c]."""
+    return np.asarray(np.add.reduceat(of_documents[clusters.members], clusters.starts[:-1], dtype=np.int64))
+
+
+def by_item(clusters: Clusters, items: Items) -> tuple[Numbers, Numbers, Marks]:
+    """Members in order of the items of their clusters: item and number of each, uint32[m], and where a cluster begins, bool[m].
+
+    Takes 9 bytes a member and 8 a cluster.
+    """
+    n = len(clusters.members)
+    item, number, first = np.empty(n, np.uint32), np.empty(n, np.uint32), np.empty(n, np.bool_)
+    _lay_out(clusters.members, clusters.starts, np.argsort(items, kind="stable"), items, item, number, first)
+    return item, number, first
 
 
 @inlined
@@ -211,6 +228,17 @@ def _deal(order: Int64s, weights: Int64s, loads: Int64s, items: Items) -> None:
             heap[hole] = heap[child]
             hole = child
         heap[hole] = item
+
+
+@kernel
+def _lay_out(
+    members: Numbers, starts: Int64s, order: Int64s, items: Items, item: Numbers, number: Numbers, first: Marks
+) -> None:
+    n = 0
+    for cluster in order:
+        for i in range(starts[cluster], starts[cluster + 1]):
+            item[n], number[n], first[n] = items[cluster], members[i], i == starts[cluster]
+            n += 1
 
 
 @inlined

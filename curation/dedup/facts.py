@@ -19,10 +19,10 @@ from curation.steps import StepContext
 if TYPE_CHECKING:
     from curation.dedup.near import Near
 
-__all__ = ["facts", "preflight"]
+__all__ = ["CLUSTER_BYTES", "facts", "preflight"]
 
-_CLUSTER_BYTES = 12
-"""Memory of the pass `cluster` for each document: its place in the forest, its label, its weight."""
+CLUSTER_BYTES = 24
+"""Peak memory of the pass `cluster` for each document, where all stand in pairs: members, borders, items, the table."""
 _BASE_MB = 250
 """Of a worker before it holds anything: interpreter, Arrow, kernels."""
 _SAMPLED_SHARDS = 3
@@ -41,7 +41,7 @@ def preflight(step: Near, context: StepContext) -> dict[str, Any]:
     documents = sum(shard.rows for shard in context.shards)
     everything = documents + sum(part.n for part in step.earlier)
     disk = documents * (64 + 10 * step.bands.bands) + everything * 16
-    need_mb = _BASE_MB + everything * _CLUSTER_BYTES // 2**20
+    need_mb = _BASE_MB + everything * CLUSTER_BYTES // 2**20
     if need_mb > context.memory_mb:
         raise RunError(
             f"near: {everything:,} documents need {need_mb:,} MB for the pass `cluster`, and memory_mb is "

@@ -14,10 +14,10 @@ at the threshold and far less above it (`minhash.choose_bands`).
 
 The kept set is a function of the documents and the config: not of files, chunks, workers, memory or chance.
 
-Memory: `memory_mb` bounds the keys of one bucket item and the sets of one verify item. `cluster` needs 12
-bytes for each document with a shingle, of all runs together, and is refused beforehand where that is too
-much. Disk while it runs: `sign` 64 + 10 * bands bytes a document, which stay, for runs against this one; links
-8 bytes for each document in each of its shared buckets.
+Memory: `memory_mb` bounds the keys of one bucket item and the sets of one verify item. `cluster` needs up
+to 24 bytes for each document, of all runs together (10 where two of five have a copy), and the run is refused
+beforehand where that is too much. Disk while it runs: `sign` 64 + 10 * bands bytes a document, which stay, for
+runs against this one; links 8 bytes for each document in each of its shared buckets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pydantic import Field, field_validator, model_validator
 
 from curation.dedup import buckets, facts
 from curation.dedup.against import earlier_parts, identity
-from curation.dedup.clusters import Forest, spread
+from curation.dedup.clusters import Clusters, Forest, spread, weights_of
 from curation.dedup.minhash import Bands, choose_bands
 from curation.dedup.parts import Part, ShardPart, firsts
 from curation.dedup.priority import Priority, missing_scores, parsed
@@ -208,16 +208,19 @@ class Near(DataSetStep):
 
     def _cluster(self, item: int, context: StepContext) -> pa.Table:
         parts = self.parts(context)
+        clusters = self._clusters(parts, context)
+        weights = weights_of(clusters, np.concatenate([part.column("n_shingles").to_numpy() for part in parts]))
+        items = spread(clusters.starts, weights, self.n_items("verify", context))
+        del weights
+        return buckets.cluster_table(clusters, items)
+
+    def _clusters(self, parts: Sequence[Part], context: StepContext) -> Clusters:
         forest = Forest(int(firsts(parts)[-1]))
         for bucket in range(self.n_items("bucket", context)):
             links = context.open_item("bucket", bucket)
             for batch in links.to_batches():
                 forest.add(batch.column("a").to_numpy(), batch.column("b").to_numpy())
-        members, starts = forest.clusters()
-        weights = np.concatenate([part.column("n_shingles").to_numpy() for part in parts])[members]
-        of_clusters = np.diff(np.concatenate([[0], np.cumsum(weights, dtype=np.int64)])[starts])
-        items = spread(starts, of_clusters, self.n_items("verify", context))
-        return buckets.cluster_table(members, starts, items)
+        return forest.clusters()
 
     def _verify(self, item: int, context: StepContext) -> pa.Table:
         table = context.open_item("cluster", 0)

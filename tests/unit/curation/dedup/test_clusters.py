@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curation.dedup.clusters import Clusters, Forest, spread
+from curation.dedup.buckets import cluster_table
+from curation.dedup.clusters import Clusters, Forest, by_item, spread, weights_of
+from curation.dedup.facts import CLUSTER_BYTES
 from curation.errors import InputError, RunError
 
 
@@ -145,3 +148,40 @@ def test_weights_must_belong_to_the_clusters() -> None:
         spread(starts, np.array([1, -1], np.int64), 2)
     with pytest.raises(AssertionError):
         spread(starts, np.array([1, 1], np.int64), 0)
+
+
+def test_members_lie_by_item() -> None:
+    """Whole clusters, in order of their items and then of their own numbers; a mark where each begins."""
+    clusters = Clusters(np.array([0, 4, 1, 2, 3, 5, 6], np.uint32), np.array([0, 2, 5, 7]))
+
+    item, number, first = by_item(clusters, np.array([1, 0, 1], np.int32))
+
+    assert item.tolist() == [0, 0, 0, 1, 1, 1, 1]
+    assert number.tolist() == [1, 2, 3, 0, 4, 5, 6]
+    assert np.flatnonzero(first).tolist() == [0, 3, 5]
+
+
+def test_weights_are_summed_by_cluster() -> None:
+    """Beyond 32 bits, too; no clusters have no weights."""
+    clusters = Clusters(numbers(0, 3, 1, 2), np.array([0, 2, 4]))
+
+    assert weights_of(clusters, numbers(2**32 - 1, 5, 6, 2**32 - 1)).tolist() == [2**33 - 2, 11]
+    assert weights_of(Clusters(numbers(), np.array([0])), numbers(1, 2)).tolist() == []
+
+
+def test_what_a_document_takes_is_what_preflight_says() -> None:
+    """Peak memory from links to the table, in the worst case: all documents in pairs."""
+    n = 400_000
+    evens = np.arange(0, n, 2, dtype=np.uint32)
+    of_documents = np.full(n, 300, np.uint32)
+    for counted in (False, True):  # first without: kernels are loaded once
+        tracemalloc.start()
+        forest = Forest(n)
+        forest.add(evens, evens + np.uint32(1))
+        clusters = forest.clusters()
+        del forest
+        items = spread(clusters.starts, weights_of(clusters, of_documents), 16)
+        assert cluster_table(clusters, items).num_rows == n
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert not counted or peak < n * (CLUSTER_BYTES + 1)

@@ -165,7 +165,7 @@ def test_preflight_estimates_and_refuses(texts: list[str], tmp_path: Path) -> No
     estimate = step.preflight(context)
     assert estimate["documents"] == 10
     assert 0 <= estimate["sign_seconds"] < 60
-    with patch.object(facts, "_CLUSTER_BYTES", 2**26), pytest.raises(RunError, match="Set memory_mb to 890 or more"):
+    with patch.object(facts, "CLUSTER_BYTES", 2**26), pytest.raises(RunError, match="Set memory_mb to 890 or more"):
         step.preflight(context)
     with (
         patch("shutil.disk_usage", return_value=type("Usage", (), {"free": 1000})),
