@@ -7,6 +7,8 @@ workers wrote must agree with it.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,11 +19,11 @@ import pyarrow.compute as pc
 
 from curation.errors import LawError
 from curation.judge import write_step_card
-from curation.run import read_json, write_json
+from curation.run import fsync_folder, publish, read_json, write_json
 from curation.shards import Shard, alive_mask, item_marker, open_table
 from curation.steps import PlacedStep
 
-__all__ = ["close_step", "has_size", "is_closed"]
+__all__ = ["close_step", "has_size", "is_closed", "keep_passes"]
 
 
 def is_closed(folder: Path) -> bool:
@@ -44,6 +46,40 @@ def has_size(path: Path, n_bytes: int) -> bool:
         return path.stat().st_size == n_bytes
     except FileNotFoundError:
         return False
+
+
+def keep_passes(passes: Path, names: Sequence[str], folder: Path) -> None:
+    """Give the files of some passes a second name in their step's folder, where they outlast those of the others.
+
+    Nothing is taken away: a try that ends before the step's marker stands leaves all that the next one needs, and two
+    tries at once do the same. A link takes no room; where the file system has none, files are copied.
+
+    Args:
+        passes: folder in which the files of all passes lie.
+
+    Raises:
+        RunError: the disk is full or the folder cannot be written.
+    """
+    for name in names:
+        for path in sorted(one for one in (passes / name).rglob("*") if one.suffix in (".arrow", ".json")):
+            _link(path, folder / name / path.relative_to(passes / name))
+        for kept in (folder / name, folder / name / "_items"):
+            if kept.is_dir():
+                fsync_folder(kept)
+
+
+def _link(path: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists() and target.samefile(path):
+        return
+    target.unlink(missing_ok=True)  # of a close before, when the step was opened again since
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        pass  # another try was faster
+    except OSError:
+        with publish(target) as temporary:
+            shutil.copyfile(path, temporary)
 
 
 def close_step(

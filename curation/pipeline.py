@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curation.close import close_step, has_size, is_closed
+from curation.close import close_step, has_size, is_closed, keep_passes
 from curation.config import RunConfig, parse_config
 from curation.errors import InputError, RunError
 from curation.ids import digest8
@@ -322,11 +322,7 @@ class Pipeline:
         for alarm in facts.get("alarms", []):
             log.warning("%s: %s", placed.name, alarm)
         used = self._passes_used(placed)
-        for name in placed.step.lasting:
-            if (context.folder / name).exists():
-                shutil.rmtree(placed.folder / name, ignore_errors=True)
-                placed.folder.mkdir(parents=True, exist_ok=True)
-                (context.folder / name).rename(placed.folder / name)
+        keep_passes(context.folder, placed.step.lasting, placed.folder)
         marker = close_step(placed, self.shards, passes=used, facts=facts)
         for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
             shutil.rmtree(left, ignore_errors=True)

@@ -39,6 +39,7 @@ __all__ = [
     "Run",
     "checked_run_id",
     "file_sha256",
+    "fsync_folder",
     "new_run_id",
     "publish",
     "read_json",
@@ -103,7 +104,7 @@ def publish(path: Path, *, durable: bool = True) -> Iterator[Path]:
                 os.fsync(stream.fileno())
         temporary.replace(path)
         if durable:
-            _fsync_folder(path.parent)
+            fsync_folder(path.parent)
     except OSError as error:
         _remove_if_there(temporary)
         raise _not_written(path, error) from error
@@ -133,7 +134,8 @@ def _not_written(path: Path, error: OSError) -> RunError:
     return RunError(f"{path} could not be written: {why}. Check that its folder is one, and may be written to.")
 
 
-def _fsync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
+    """Make the names of the files in a folder outlast a crash of the machine."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -16,7 +16,7 @@ import pytest
 
 from curation import run as run_module
 from curation.dedup.near import Near
-from curation.errors import CorpusmillError, RunError
+from curation.errors import CorpusmillError, LawError, RunError
 from curation.pipeline import Pipeline
 from curation.steps import StepContext, context_of
 from tests.near_runs import begun, corpus, finish, near_run, verdicts_of
@@ -188,6 +188,60 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert list(path.parent.iterdir()) == []
     finish(pipeline)
     assert contents(pipeline.run.steps) == clean
+
+
+# -- closing ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of a run that is done but for closing its stage."""
+    root = tmp_path_factory.mktemp("judged") / "root"
+    pipeline = begun(root, "r", SHARDS)
+    for work in pipeline.passes("dedup"):
+        do(pipeline, work.name)
+    return root
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_a_close_that_ends_early_can_be_tried_again(
+    tmp_path: Path, judged: Path, clean: dict[str, str], links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes nothing away before its marker stands, so the next try needs no pass again; also without hard links."""
+
+    def refuse(*arguments: Any) -> None:
+        raise PermissionError("the file system has no links")
+
+    pipeline = copy_of(judged, tmp_path)
+    if not links:
+        monkeypatch.setattr("os.link", refuse)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "curation.pipeline.close_step", lambda *arguments, **named: (_ for _ in ()).throw(LawError("x"))
+        )
+        with pytest.raises(LawError):
+            pipeline.close("dedup")
+    Pipeline.open(pipeline.run.folder).close("dedup")
+    assert contents(pipeline.run.steps) == clean
+    assert list(pipeline.run.work.iterdir()) == []
+
+
+def test_two_that_close_at_once(tmp_path: Path, judged: Path, clean: dict[str, str]) -> None:
+    """One of them succeeds at least, and no signature is lost."""
+    pipeline = copy_of(judged, tmp_path)
+    gate, opened = os.pipe()
+
+    def close() -> None:
+        os.read(gate, 1)
+        Pipeline.open(pipeline.run.folder).close("dedup")
+
+    children = [in_child(close) for _ in range(3)]
+    os.write(opened, b"xxx")
+    assert 0 in [ended(child) for child in children]
+    os.close(gate)
+    os.close(opened)
+    assert contents(pipeline.run.steps) == clean
+    assert not context(pipeline).folder.exists()
 
 
 # -- killed, and two at once ------------------------------------------------------------------------
