@@ -18,7 +18,7 @@ import pyarrow as pa
 from curation.errors import RunError
 from curation.run import Run, file_sha256, publish
 
-__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "take_rows", "write_table"]
+__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "text_places", "write_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,37 +98,40 @@ def read_column(shard: Shard, column: str) -> pa.ChunkedArray:
     return pa.chunked_array(parts, type=parts[0].type) if parts else pa.chunked_array([], type=pa.null())
 
 
-def take_rows(shard: Shard, column: str, rows: npt.NDArray[np.int64]) -> pa.Array:
-    """Some rows of a large_string column, ascending, without a check of the file's checksum: only their pages are read.
+def text_places(
+    shard: Shard, rows: npt.NDArray[np.int64]
+) -> Iterator[tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Where the texts of some rows, ascending, lie: bytes of a batch, and starts and ends in it, batch by batch.
 
-    The caller has to know by other means that they are what they were; this only never reads outside of the file.
+    Nothing is copied, and the file's checksum is not looked at: only the pages of those texts are read. The caller has
+    to know by other means that they are what they were; this only never points outside of the file.
 
     Raises:
         RunError: the file is missing, cut, damaged where it was looked at, or has another number of rows.
     """
-    parts: list[pa.Array] = []
     start = 0
     try:
         reader = open_table(shard.path, None, shard.rows)
         for i in range(reader.num_record_batches):
-            found = reader.get_batch(i).column(column)
-            begin, end = np.searchsorted(rows, [start, start + len(found)])
+            texts = reader.get_batch(i).column("text")
+            begin, end = np.searchsorted(rows, [start, start + len(texts)])
             if end > begin:
-                parts.append(_taken(found, rows[begin:end] - start))
-            start += len(found)
+                yield _places(texts, rows[begin:end] - start)
+            start += len(texts)
     except (pa.ArrowInvalid, OSError) as error:
         raise RunError(f"{shard.path} is damaged: {error}. Delete it and run the same command again.") from error
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.large_string())
 
 
-def _taken(found: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
-    """Some rows of a large_string array, after a look at where their bytes lie: Arrow trusts its offsets blindly."""
-    _, offsets, data = found.buffers()
-    places = np.frombuffer(offsets, np.int64, len(found) + 1, found.offset * 8)
-    begins, ends = places[rows], places[rows + 1]
-    if (begins < 0).any() or (begins > ends).any() or int(ends.max(initial=0)) > (data.size if data else 0):
+def _places(
+    texts: pa.Array, rows: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    _, offsets, data = texts.buffers()
+    content = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    borders = np.frombuffer(offsets, np.int64, len(texts) + 1, texts.offset * 8)
+    starts, ends = borders[rows], borders[rows + 1]
+    if (starts < 0).any() or (starts > ends).any() or int(ends.max(initial=0)) > len(content):
         raise pa.ArrowInvalid("a text lies outside of the file")
-    return found.take(pa.array(rows))
+    return content, starts, ends
 
 
 def alive_mask(folder: Path | None, shard: Shard) -> npt.NDArray[np.bool_]:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.sets import Shingles, distinct
+from curation.dedup.sets import Shingles, distinct, joined
 from curation.dedup.sign import Signing, sums_fit
 from curation.errors import RunError
-from curation.shards import Shard, take_rows
+from curation.shards import Shard, text_places
 from curation.steps import StepContext
 
 __all__ = ["Part", "ShardPart", "firsts", "shard_sets"]
@@ -77,7 +77,8 @@ def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signi
         RunError: the shard is gone, or does not hold the texts that were signed.
     """
     rows = part.column("row", positions).to_numpy().astype(np.int64)
-    found = signing.shingles(take_rows(shard, "text", rows))
+    pieces = [signing.shingles_at(*places) for places in text_places(shard, rows)]
+    found = joined(pieces)
     sums_fit(found, part.column("shingle_sum", positions).to_numpy(), shard.path)
     return distinct(found)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from curation.text.jit import inlined, kernel
 from curation.text.memory import Int
 from curation.text.spans import Int64s
 
-__all__ = ["Shingles", "distinct", "in_order", "sums"]
+__all__ = ["Shingles", "distinct", "in_order", "joined", "sums"]
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -56,6 +57,15 @@ def in_order(found: Shingles, order: Int64s) -> Shingles:
     offsets = np.zeros(len(order) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return Shingles(_copied(found.values, begins, offsets), offsets)
+
+
+def joined(found: Sequence[Shingles]) -> Shingles:
+    """The documents of all, one after the other."""
+    if len(found) == 1:
+        return found[0]
+    lengths = [np.zeros(1, np.int64), *(np.diff(one.offsets) for one in found)]
+    values = [np.zeros(0, np.uint64), *(one.values for one in found)]
+    return Shingles(np.concatenate(values), np.cumsum(np.concatenate(lengths)))
 
 
 @kernel

@@ -20,10 +20,11 @@ from curation.dedup.links import pack
 from curation.dedup.minhash import Bands, band_keys, signatures
 from curation.dedup.priority import Priority
 from curation.dedup.sets import Shingles, sums
-from curation.dedup.shingles import BY_CHARACTER, shingles
+from curation.dedup.shingles import BY_CHARACTER, shingles_at
 from curation.dedup.simhash import fingerprints
 from curation.errors import RunError
 from curation.shards import Shard, batches
+from curation.text.spans import bounds, buffers
 from curation.text.tables import UNICODE_VERSION
 
 __all__ = ["COLUMNS", "Signing", "keys_of", "pieces", "sign_shard", "signed_table", "signing_of", "sums_fit"]
@@ -53,9 +54,19 @@ class Signing:
         """How signatures are cut."""
         return Bands(self.bands, self.rows)
 
-    def shingles(self, texts: pa.Array) -> Shingles:
-        """Shingles of texts, as they are signed."""
-        return shingles(texts, self.shingle, self.by_character)
+    def shingles(self, texts: pa.Array, room: npt.NDArray[np.uint64] | None = None) -> Shingles:
+        """Shingles of texts, as they are signed. For `room` see `shingles.shingles_at`."""
+        return self.shingles_at(*bounds(*buffers(texts)), room)
+
+    def shingles_at(
+        self,
+        data: npt.NDArray[np.uint8],
+        starts: npt.NDArray[np.int64],
+        ends: npt.NDArray[np.int64],
+        room: npt.NDArray[np.uint64] | None = None,
+    ) -> Shingles:
+        """Shingles of the texts data[starts[i]:ends[i]], as they are signed."""
+        return shingles_at(data, starts, ends, self.shingle, self.by_character, room)
 
     @classmethod
     def from_json(cls, text: bytes) -> Signing:
@@ -88,8 +99,9 @@ def sign_shard(shard: Shard, alive: npt.NDArray[np.bool_], signing: Signing, pri
     """
     columns: list[pa.RecordBatch] = []
     keys = [np.zeros((0, signing.bands), np.uint64)]
+    room = np.empty(2 * _PIECE_BYTES, np.uint64)  # of which no more is touched than is used
     for rows, batch in pieces(shard, alive, ["text", "text_id", "doc_id", *priority.needs]):
-        found = signing.shingles(batch.column("text"))
+        found = signing.shingles(batch.column("text"), room)
         counts = np.diff(found.offsets)
         signed = np.flatnonzero(counts)
         keys.append(band_keys(signatures(found, signing.num_perm), signing.bands, signing.rows)[signed])

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from curation.dedup.choose import choose, choose_in_blocks
 from curation.dedup.parts import Part, firsts
-from curation.dedup.sets import Shingles, in_order
+from curation.dedup.sets import Shingles, in_order, joined
 from curation.dedup.simhash import MIN_SHINGLES
 
 __all__ = ["BOTH", "FOUND_BY", "GROUPS", "MINHASH", "NEITHER", "SIMHASH", "Found", "Verifier"]
@@ -143,10 +143,8 @@ class Verifier:
         for index, chosen in _by_part(members.part[places], members.position[places]):
             found.append(self.parts[index].sets(members.position[places[chosen]]))
             order.append(chosen)
-        if not found:
-            return Shingles(np.zeros(0, np.uint64), np.zeros(1, np.int64))
-        read = np.concatenate(order)  # places in the order in which they were read
-        return in_order(_joined(found), np.argsort(read))
+        read = np.concatenate([np.zeros(0, np.int64), *order])  # places in the order in which they were read
+        return in_order(joined(found), np.argsort(read))
 
     def _table(self, members: Found, partner: Int64s, similarity: npt.NDArray[np.float32]) -> pa.Table:
         keeper = np.where(partner >= 0, partner, np.arange(len(partner)))
@@ -200,12 +198,6 @@ def _by_part(part: Int64s, position: Int64s) -> Iterator[tuple[int, Int64s]]:
     borders = np.flatnonzero(np.diff(part[order], prepend=-1))
     for begin, end in pairwise([*borders, len(order)]):  # of no documents: no part
         yield int(part[order[begin]]), order[begin:end]
-
-
-def _joined(found: Sequence[Shingles]) -> Shingles:
-    """The documents of all, one after the other."""
-    lengths = [np.zeros(1, np.int64), *(np.diff(one.offsets) for one in found)]
-    return Shingles(np.concatenate([one.values for one in found]), np.cumsum(np.concatenate(lengths)))
 
 
 def _words(ids: pa.Array) -> npt.NDArray[np.uint64]:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from curation.dedup.sets import Shingles, distinct
-from curation.dedup.shingles import _run, shingles
+from curation.dedup.shingles import BY_CHARACTER, _run, shingles, shingles_at
 from curation.errors import ConfigError, InputError
 from curation.text import buffers
+from curation.text.spans import bounds
 
 PADDING = "x" * 80
 """A further document, so that the others do not lie at the end of the data, where kernels read by byte."""
@@ -28,7 +29,8 @@ def values(text: str, size: int = 5) -> list[int]:
 
 def is_settled(text: str) -> bool:
     """Whether a text needs no Python."""
-    return not _run(*buffers(pa.array([text, PADDING], pa.large_string())), 5, np.uint64(0), True)[1].size
+    places = bounds(*buffers(pa.array([text, PADDING], pa.large_string())))
+    return not _run(*places, 5, np.uint64(0), True, None)[1].size
 
 
 @pytest.mark.parametrize(
@@ -210,6 +212,18 @@ def test_what_is_no_text() -> None:
         shingles(pa.array([b"a"]))
 
 
+def test_given_room_changes_nothing() -> None:
+    """Values come to lie in the room that is given, if it is long enough."""
+    places = bounds(
+        *buffers(pa.array(["one two three four five six", "", "e\u0301", "漢字仮名文字"], pa.large_string()))
+    )
+    fresh = shingles_at(*places, 5, BY_CHARACTER)
+    for length in (0, 3, 1000):
+        found = shingles_at(*places, 5, BY_CHARACTER, np.empty(length, np.uint64))
+        assert found.values.tolist() == fresh.values.tolist()
+        assert found.offsets.tolist() == fresh.offsets.tolist()
+
+
 def test_no_document_and_no_text() -> None:
     """Empty arrays and empty texts."""
     for texts in ([], [""], ["", ""]):
@@ -268,7 +282,8 @@ def visit(raw, where):
     data = page[:len(raw)] if where == "start" else page[PAGE - len(raw):]
     data[:] = np.frombuffer(raw, np.uint8)
     for checked in (True, False):
-        distinct(_run(data, np.array([0, len(raw) // 2, len(raw)]), 5, np.uint64(2**40 - 2), checked)[0])
+        borders = np.array([0, len(raw) // 2, len(raw)])
+        distinct(_run(data, borders[:-1], borders[1:], 5, np.uint64(2**40 - 2), checked, None)[0])
 
 pieces = ["a", "B" * 70, "é", "中" * 9, "👍", " ", "e\\u0301", "it's 1.5 ", "\\u3000", "½", "กำ"]
 ends = [b"", b"\\xe4", b"\\xe4\\xb8", b"\\xf0\\x9f\\x91", b"\\xc3", b"\\xff"]
