@@ -252,10 +252,22 @@ def _check(model: type[Any], data: Any, where: str, prefix: str) -> Any:
                 known = _known_keys(model, item["loc"][:-1])
                 lines.append(f"unknown key {key}{nearest(str(item['loc'][-1]), known)} (known: {', '.join(known)})")
             else:
-                lines.append(
-                    f"{key or 'top level'}: {item['msg'].removeprefix('Value error, ')}, found {reprlib.repr(item['input'])}"
-                )
+                lines.append(f"{key or 'top level'}: {_expected(item)}, found {reprlib.repr(item['input'])}")
         raise ConfigError(f"{where}: " + "; ".join(lines) + ".") from None
+
+
+def _expected(item: Mapping[str, Any]) -> str:
+    """What pydantic's error says was expected, in words of YAML."""
+    value = item["input"]
+    if item["type"] in ("tuple_type", "list_type"):
+        if not isinstance(value, str) or len(value) > 60:
+            return "expected a list"
+        # The most frequent case is one entry without its brackets; what has to be quoted in YAML is.
+        listed = yaml.safe_dump([value], default_flow_style=True, allow_unicode=True, width=1000).strip()
+        return f"expected a list, such as {listed}"
+    if item["type"] == "model_type":
+        return "expected a mapping of settings, such as {key: value}"
+    return str(item["msg"]).removeprefix("Value error, ")
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:

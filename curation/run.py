@@ -88,7 +88,7 @@ def publish(path: Path, *, durable: bool = True) -> Iterator[Path]:
             after a crash of the machine: only for files with a checksum elsewhere that are made anew if it does not fit.
 
     Raises:
-        RunError: the disk is full or the folder cannot be written.
+        RunError: the disk is full, the file too large, or the folder cannot be written.
         ConfigError: there is something at `path` that is no regular file: a folder, a device.
     """
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
@@ -129,6 +129,11 @@ def _not_written(path: Path, error: OSError) -> RunError:
         return RunError(
             f"the disk is full: {path} could not be written ({free} MB free). "
             "Free some space, then run the same command again: it goes on where it stopped."
+        )
+    if error.errno == errno.EFBIG:
+        return RunError(
+            f"{path} could not be written: it would exceed a limit on file size (`ulimit -f` shows it; else the file "
+            "system has one). Raise the limit, then run the same command again: it goes on where it stopped."
         )
     why = error.strerror or str(error)
     return RunError(f"{path} could not be written: {why}. Check that its folder is one, and may be written to.")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 import curation.config
 from curation.config import SHIPPED, load_config, parse_config
@@ -29,6 +30,12 @@ MINIMAL = "name: t\nsteps:\n  - exact: {}\n  - length: {}\n"
         ("- a\n- b", ["expected a mapping"]),
         ("a: [", ["not valid YAML"]),
         ("memory_mb: 10", ["memory_mb"]),
+        ("steps: [{near: {keep: longest}}]", ["steps.near.keep: expected a list, such as [longest], found 'longest'"]),
+        ("steps: [{near: {sources: '*/wiki/*'}}]", ["steps.near.sources: expected a list, such as ['*/wiki/*']"]),
+        ("steps: [{near: {keep: {a: 1}}}]", ["steps.near.keep: expected a list, found {'a': 1}"]),
+        ("steps: exact", ["steps: expected a list, such as [exact]"]),
+        ("steps: [{near: 3}]", ["steps.near: expected a mapping of settings, such as {key: value}, found 3"]),
+        ("ingest: [html]", ["ingest: expected a mapping of settings, such as {key: value}, found ['html']"]),
     ],
 )
 def test_a_wrong_config_is_refused_with_the_key_and_the_nearest_known_one(text: str, needles: list[str]) -> None:
@@ -38,6 +45,17 @@ def test_a_wrong_config_is_refused_with_the_key_and_the_nearest_known_one(text: 
     for needle in ["my.yaml" if "exakt" not in text else "exakt", *needles]:
         assert needle in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "value", ["longest", "*/x/*", "lowest:length.units", "a, b", "yes", "3", "日本語/*", "x: y", "#", "it's"]
+)
+def test_the_list_that_is_proposed_is_the_one_that_was_meant(value: str) -> None:
+    """What the message gives as an example reads back as a list of the one value, whatever has to be quoted."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(yaml.safe_dump({"steps": [{"near": {"sources": value}}]}))
+    proposed = str(caught.value).partition("such as ")[2].partition(", found")[0]
+    assert yaml.safe_load(proposed) == [value]
 
 
 def test_the_resolved_config_is_complete_and_reads_back_equal() -> None:

@@ -33,7 +33,14 @@ def test_publish_leaves_the_old_file_and_no_temporary_one_when_the_writer_fails(
     assert list(tmp_path.iterdir()) == [target]
 
 
-@pytest.mark.parametrize(("number", "needle"), [(errno.ENOSPC, "disk is full"), (errno.EROFS, "Check that its folder")])
+@pytest.mark.parametrize(
+    ("number", "needle"),
+    [
+        (errno.ENOSPC, "disk is full"),
+        (errno.EFBIG, r"file could not be written: .* limit on file size \(`ulimit -f`"),
+        (errno.EROFS, "Check that its folder"),
+    ],
+)
 def test_a_full_or_forbidden_disk_is_told_as_such(tmp_path: Path, number: int, needle: str) -> None:
     """ENOSPC and its kin become one message that says what to do, and leave nothing behind."""
     with pytest.raises(RunError, match=needle), publish(tmp_path / "file"):
