@@ -37,6 +37,10 @@ class Part(ABC):
     def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
         """Distinct shingles of the documents at these rows of `table`, which ascend."""
 
+    def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
+        """Shingles of those documents, each once or as often as it occurs: whatever costs less."""
+        return self.sets(positions)
+
     @property
     def n(self) -> int:
         """Documents."""
@@ -64,11 +68,19 @@ class ShardPart(Part):
         return self._context.open_item("sign", self._index)
 
     def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        return shard_sets(self.shard, self, positions, self._signing)
+        return distinct(self.shingles(positions))
+
+    def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
+        return _signed_shingles(self.shard, self, positions, self._signing)
 
 
 def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
-    """Distinct shingles of some documents, from their texts in a shard.
+    """Distinct shingles of some documents, from their texts in a shard; raises what `_signed_shingles` does."""
+    return distinct(_signed_shingles(shard, part, positions, signing))
+
+
+def _signed_shingles(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
+    """Shingles of some documents, each as often as it occurs, from their texts in a shard.
 
     The shard's checksum was checked when it was signed, and hashing it again in every worker would cost more than
     the few texts that are read. Instead the shingles of each text must add up to the sum that was signed.
@@ -80,7 +92,7 @@ def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signi
     pieces = [signing.shingles_at(*places) for places in text_places(shard, rows)]
     found = joined(pieces)
     sums_fit(found, part.column("shingle_sum", positions).to_numpy(), shard.path)
-    return distinct(found)
+    return found
 
 
 def firsts(parts: Sequence[Part]) -> npt.NDArray[np.int64]:

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.errors import nearest
 from curation.shards import Shard, item_marker, open_table
-from curation.text import char_length
 
 __all__ = ["CRITERIA", "Priority", "missing_scores", "parsed", "score_of"]
 
@@ -105,7 +105,7 @@ class Priority:
 
     def _one(self, criterion: str, batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> Places:
         if criterion in ("longest", "shortest"):
-            lengths = char_length(batch.column("text")).astype(np.uint64)
+            lengths: Places = pc.utf8_length(batch.column("text")).to_numpy().astype(np.uint64)
             return lengths if criterion == "shortest" else LAST - lengths
         if criterion == "first":
             return np.uint64(self.shard_index << 32) + rows.astype(np.uint64)

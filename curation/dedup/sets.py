@@ -1,4 +1,4 @@
-"""Shingles of many documents in two plain arrays, and what is done with them: sets, sums, another order.
+"""Shingles of many documents in two plain arrays, and what is done with them: sets, sums, several as one.
 
 `distinct` takes 10 ns a value, the others less than one.
 """
@@ -15,7 +15,7 @@ from curation.text.jit import inlined, kernel
 from curation.text.memory import Int
 from curation.text.spans import Int64s
 
-__all__ = ["Shingles", "distinct", "in_order", "joined", "sums"]
+__all__ = ["Shingles", "distinct", "joined", "sums"]
 
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 
@@ -33,15 +33,21 @@ class Shingles(NamedTuple):
     offsets: Int64s
 
 
-def distinct(found: Shingles) -> Shingles:
+def distinct(found: Shingles, order: Int64s | None = None) -> Shingles:
     """The set of each document's values: ascending, each once.
 
     Fast for hashes, which are spread evenly; correct for any values.
+
+    order: the i-th set is that of document `order[i]`; left out, they stay in their order.
     """
-    values = np.empty(len(found.values), np.uint64)
-    offsets = np.zeros(len(found.offsets), np.int64)
-    most = int(np.diff(found.offsets).max(initial=0))
-    _distinct(found.values, found.offsets, values, offsets, np.empty(most, np.uint64), np.empty(most + 2, np.int64))
+    begins, ends = found.offsets[:-1], found.offsets[1:]
+    if order is not None:
+        begins, ends = begins[order], ends[order]
+    lengths = ends - begins
+    values = np.empty(int(lengths.sum()), np.uint64)
+    offsets = np.zeros(len(begins) + 1, np.int64)
+    most = int(lengths.max(initial=0))
+    _distinct(found.values, begins, ends, values, offsets, np.empty(most, np.uint64), np.empty(most + 2, np.int64))
     values.resize(offsets[-1], refcheck=False)
     return Shingles(values, offsets)
 
@@ -49,14 +55,6 @@ def distinct(found: Shingles) -> Shingles:
 def sums(found: Shingles) -> Hashes:
     """Sum of each document's values, each occurrence, modulo 2^64: uint64[n]. Another text has another."""
     return _sums(found.values, found.offsets)
-
-
-def in_order(found: Shingles, order: Int64s) -> Shingles:
-    """The documents of `found` in another order: the i-th is `found`'s document `order[i]`."""
-    begins, lengths = found.offsets[:-1][order], np.diff(found.offsets)[order]
-    offsets = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return Shingles(_copied(found.values, begins, offsets), offsets)
 
 
 def joined(found: Sequence[Shingles]) -> Shingles:
@@ -80,22 +78,18 @@ def _sums(values: Hashes, offsets: Int64s) -> Hashes:
 
 
 @kernel
-def _copied(values: Hashes, begins: Int64s, offsets: Int64s) -> Hashes:
-    """Pieces that begin at `begins`, copied to `offsets`."""
-    out = np.empty(offsets[-1], np.uint64)
-    for row in range(len(begins)):
-        n = offsets[row + 1] - offsets[row]
-        out[offsets[row] : offsets[row + 1]] = values[begins[row] : begins[row] + n]
-    return out
-
-
-@kernel
 def _distinct(
-    values: Hashes, offsets: Int64s, out: Hashes, out_offsets: Int64s, sorted_: Hashes, bucket_ends: Int64s
+    values: Hashes,
+    begins: Int64s,
+    ends: Int64s,
+    out: Hashes,
+    out_offsets: Int64s,
+    sorted_: Hashes,
+    bucket_ends: Int64s,
 ) -> None:
     m = 0
-    for row in range(len(offsets) - 1):
-        m = _one_set(values, offsets[row], offsets[row + 1], out, m, sorted_, bucket_ends)
+    for row in range(len(begins)):
+        m = _one_set(values, begins[row], ends[row], out, m, sorted_, bucket_ends)
         out_offsets[row + 1] = m
 
 

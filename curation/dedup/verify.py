@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from curation.dedup.choose import choose, choose_in_blocks
 from curation.dedup.parts import Part, firsts
-from curation.dedup.sets import Shingles, in_order, joined
+from curation.dedup.sets import Shingles, distinct, joined
 from curation.dedup.simhash import MIN_SHINGLES
 
 __all__ = ["BOTH", "FOUND_BY", "GROUPS", "MINHASH", "NEITHER", "SIMHASH", "Found", "Verifier"]
@@ -141,10 +141,10 @@ class Verifier:
         found: list[Shingles] = []
         order: list[Int64s] = []
         for index, chosen in _by_part(members.part[places], members.position[places]):
-            found.append(self.parts[index].sets(members.position[places[chosen]]))
+            found.append(self.parts[index].shingles(members.position[places[chosen]]))
             order.append(chosen)
         read = np.concatenate([np.zeros(0, np.int64), *order])  # places in the order in which they were read
-        return in_order(joined(found), np.argsort(read))
+        return distinct(joined(found), np.argsort(read))
 
     def _table(self, members: Found, partner: Int64s, similarity: npt.NDArray[np.float32]) -> pa.Table:
         keeper = np.where(partner >= 0, partner, np.arange(len(partner)))
