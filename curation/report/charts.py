@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,11 @@ TOP_WITH_THRESHOLDS, TOP = 32.0, 12.0
 KEPT_HEIGHT, DROPPED_HEIGHT = 84.0, 52.0
 OVERFLOW_WIDTH = 7.0
 GAP = 7.0
+LETTER = 6.4
+"""Width of a letter of a label, more rather than less."""
+KEPT_CLEAR, DROPPED_CLEAR = 0.87, 0.73
+"""Bars that fill more of their side's height reach the line of text in which it is counted."""
+LABEL_ROW = 13.0
 
 
 class _Axis:
@@ -47,27 +53,44 @@ class _Axis:
         return (number > 0 or not self.log) and self._low <= self._place(number) <= self._high
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A bar: its documents, and which part of its side's height they fill; it is broken where that is above 1."""
+
+    name: str
+    left: float
+    width: float
+    kept: int
+    dropped: int
+    up: float
+    down: float
+
+
 def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float]) -> Markup:
     """One score's distribution as SVG, 360 units wide."""
     bars = sketch.bars(list(thresholds))
     axis = _Axis(bars)
+    columns = _columns(bars, axis, unit, whole=sketch.whole)
+    lines = [axis.x(threshold) for threshold in thresholds if axis.holds(threshold)]
     dropped, kept = sketch.by_side
-    top = TOP_WITH_THRESHOLDS if any(axis.holds(threshold) for threshold in thresholds) else TOP
+    above, below = f"kept {count(kept)}", f"dropped {count(dropped)}"
+    top = TOP_WITH_THRESHOLDS if lines else TOP
+    sides = []
+    if kept:
+        place = _free_place(above, [_blocked(c, c.up, c.kept) for c in columns if c.up > KEPT_CLEAR], lines)
+        sides.append(_side("kept-text", place, top + 7, above))
+        top += 0 if place else LABEL_ROW
     base = top + (KEPT_HEIGHT if kept else 0)
     bottom = base + (DROPPED_HEIGHT if dropped else 0)
-    parts, labels = _bars(bars, axis, base, unit, whole=sketch.whole)
+    if dropped:
+        place = _free_place(below, [_blocked(c, c.down, c.dropped) for c in columns if c.down > DROPPED_CLEAR], lines)
+        bottom += 0 if place else LABEL_ROW
+        sides.append(_side("dropped-text", place, bottom - 4, below))
+    parts, labels = _bars(columns, base)
     parts.append(f'<path class="axis" d="M{LEFT} {base:.1f}H{RIGHT}"/>')
     parts += _tick_labels(axis, bars, bottom, unit)
-    parts += _threshold_lines(axis, bars, thresholds, bottom, unit)
-    parts += labels
-    if kept:
-        parts.append(
-            f'<text class="side kept-text" x="{RIGHT}" y="{top + 7:.1f}" text-anchor="end">kept {count(kept)}</text>'
-        )
-    if dropped:
-        parts.append(
-            f'<text class="side dropped-text" x="{RIGHT}" y="{bottom - 4:.1f}" text-anchor="end">dropped {count(dropped)}</text>'
-        )
+    parts += _threshold_lines(axis, thresholds, bottom, unit)
+    parts += [*labels, *sides]
     label = f"Distribution of {name}: {count(kept)} documents kept, {count(dropped)} dropped"
     if thresholds:
         label += "; threshold " + ", ".join(value(t, unit) for t in thresholds)
@@ -77,8 +100,33 @@ def histogram(sketch: Sketch, name: str, unit: str, thresholds: Sequence[float])
     )
 
 
-def _bars(bars: Bars, axis: _Axis, base: float, unit: str, *, whole: bool) -> tuple[list[str], list[str]]:
-    """A group for every bar that is not empty: its title, kept part, dropped part; and numbers of broken bars."""
+def _side(css: str, place: float | None, y: float, text: str) -> str:
+    """What a side counts, in a free place of its bars or, without one, in a row beyond them."""
+    return f'<text class="side {css}" x="{place or RIGHT:.1f}" y="{y:.1f}" text-anchor="end">{text}</text>'
+
+
+def _free_place(text: str, blocked: Sequence[tuple[float, float]], lines: Sequence[float]) -> float | None:
+    """Where a text may end so that it covers no bar, and no threshold's line if that can be: as far right as possible."""
+    width = LETTER * len(text)
+    for taken in ([*blocked, *((x - 1, x + 1) for x in lines)], blocked):
+        for end in sorted((RIGHT, *(left - 3 for left, _ in taken)), reverse=True):
+            if end - width >= LEFT and all(right + 3 <= end - width or left >= end for left, right in taken):
+                return end
+    return None
+
+
+def _blocked(column: _Column, part: float, n: int) -> tuple[float, float]:
+    """From where to where a bar reaches, with the number beside it if it is broken."""
+    left, right = column.left, column.left + column.width
+    if part <= 1:
+        return left, right
+    x, anchor = _beside(column)
+    width = LETTER * len(count(n))
+    return (left, x + width) if anchor == "start" else (x - width, right)
+
+
+def _columns(bars: Bars, axis: _Axis, unit: str, *, whole: bool) -> list[_Column]:
+    """Every bar that is not empty."""
     spans = [(axis.x(a), axis.x(b)) for a, b in zip(bars.edges[:-1], bars.edges[1:], strict=True)]
     counts = [(int(d), int(k)) for d, k in bars.counts.T]
     names = [_range_name(a, b, unit, whole) for a, b in zip(bars.edges[:-1], bars.edges[1:], strict=True)]
@@ -93,17 +141,25 @@ def _bars(bars: Bars, axis: _Axis, base: float, unit: str, *, whole: bool) -> tu
     # On a logarithmic axis bars may differ in width: the area is the count.
     widths = np.array([b - a for a, b in spans])
     density = np.array(counts, np.float64) / widths[:, None] * widths.min()
-    tallest = np.array([_full_height(side) for side in density.T])
+    parts = density / np.array([_full_height(side) for side in density.T])
+    return [
+        _Column(
+            name, left, max(right - left - (1 if right - left > 3 else 0.2), 0.5), kept, dropped, float(up), float(down)
+        )
+        for (left, right), (dropped, kept), (down, up), name in zip(spans, counts, parts, names, strict=True)
+        if dropped or kept
+    ]
+
+
+def _bars(columns: Sequence[_Column], base: float) -> tuple[list[str], list[str]]:
+    """A group for every bar: its title, kept part, dropped part; and the numbers of broken bars."""
     parts, labels = [], []
-    for (left, right), (dropped, kept), (low, high), name in zip(spans, counts, density, names, strict=True):
-        if not dropped and not kept:
-            continue
-        width = max(right - left - (1 if right - left > 3 else 0.2), 0.5)
-        paths = _bar(left, width, base, -KEPT_HEIGHT, high / tallest[1], "k") if kept else ""
-        paths += _bar(left, width, base, DROPPED_HEIGHT, low / tallest[0], "d") if dropped else ""
-        labels += [_broken_label(left, width, base - KEPT_HEIGHT * 0.86, kept)] if high > tallest[1] else []
-        labels += [_broken_label(left, width, base + DROPPED_HEIGHT * 0.86, dropped)] if low > tallest[0] else []
-        title = f"{name}: {count(kept)} kept, {count(dropped)} dropped"
+    for c in columns:
+        paths = _bar(c.left, c.width, base, -KEPT_HEIGHT, c.up, "k") if c.kept else ""
+        paths += _bar(c.left, c.width, base, DROPPED_HEIGHT, c.down, "d") if c.dropped else ""
+        labels += [_broken_label(c, base - KEPT_HEIGHT * 0.86, c.kept)] if c.up > 1 else []
+        labels += [_broken_label(c, base + DROPPED_HEIGHT * 0.86, c.dropped)] if c.down > 1 else []
+        title = f"{c.name}: {count(c.kept)} kept, {count(c.dropped)} dropped"
         parts.append(f"<g><title>{escape(title)}</title>{paths}</g>")
     return parts, labels
 
@@ -126,8 +182,13 @@ def _bar(left: float, width: float, base: float, height: float, part: float, css
     return f'{path}<path class="gap" d="M{left - 2:.1f} {base + height * 0.8 + 2:.1f}l{width + 4:.1f} -4"/>'
 
 
-def _broken_label(left: float, width: float, y: float, n: int) -> str:
-    x, anchor = (left + width + 3, "start") if left < WIDTH / 2 else (left - 3, "end")
+def _beside(column: _Column) -> tuple[float, str]:
+    """Where the number of a broken bar stands, and which of its ends is there: on the side where there is room."""
+    return (column.left + column.width + 3, "start") if column.left < WIDTH / 2 else (column.left - 3, "end")
+
+
+def _broken_label(column: _Column, y: float, n: int) -> str:
+    x, anchor = _beside(column)
     return f'<text class="side" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="{anchor}">{count(n)}</text>'
 
 
@@ -157,7 +218,7 @@ def _tick_labels(axis: _Axis, bars: Bars, bottom: float, unit: str) -> list[str]
     return parts
 
 
-def _threshold_lines(axis: _Axis, bars: Bars, thresholds: Sequence[float], bottom: float, unit: str) -> list[str]:
+def _threshold_lines(axis: _Axis, thresholds: Sequence[float], bottom: float, unit: str) -> list[str]:
     parts, last = [], -99.0
     row = 0
     for threshold in sorted(set(thresholds)):

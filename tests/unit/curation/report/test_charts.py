@@ -44,6 +44,38 @@ def test_a_histogram_stays_in_its_box(name: str, kept: str) -> None:
     assert len(list(svg.iter("title"))) >= len({path.attrib["d"].split(" ")[0] for path in bars})
 
 
+TALL = {
+    "rising": 0.9 + 0.1 * RNG.beta(3, 1, 1506),
+    "level": RNG.random(3000),
+    "high at both ends": np.tile([0.0, 1.0], 700),
+    "broken at the end": np.concatenate([RNG.random(150), np.full(2850, 1.0)]),
+    "broken at the start": np.concatenate([RNG.random(150), np.zeros(2850)]),
+}
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("name", DATA | TALL)
+def test_what_a_side_counts_covers_no_bar(name: str, kept: float) -> None:
+    """`dropped 1,506` stands where bars are short, else in a row of its own, and inside the drawing."""
+    values = (DATA | TALL)[name]
+    sketch = Sketch()
+    sketch.add(values, np.random.default_rng(5).random(len(values)) < kept)
+    svg = ElementTree.fromstring(str(histogram(sketch, name, "share", [0.9])))
+    height = float(svg.attrib["viewBox"].split()[3])
+    bars = [path.attrib for path in svg.iter("path") if path.attrib["class"] in "kd"]
+    boxes = [list(map(float, re.findall(r"-?[0-9.]+", bar["d"])))[:4] for bar in bars]
+    counted = [text for text in svg.iter("text") if text.attrib["class"].startswith("side ")]
+    assert len(counted) == len({bar["class"] for bar in bars})
+    for text in counted:
+        right, line = float(text.attrib["x"]), float(text.attrib["y"])
+        left, above = right - 6.4 * len(text.text or ""), line - 8
+        assert left >= 0
+        assert above >= 0
+        assert line < height - 12
+        covered = [b for b in boxes if b[0] < right and b[0] + b[2] > left and b[1] < line and b[1] + b[3] > above]
+        assert not covered
+
+
 def test_titles_count_every_document() -> None:
     sketch = Sketch()
     sketch.add(DATA["lognormal"], DATA["lognormal"] > 50)
