@@ -142,7 +142,7 @@ def _ingest_digest(config: RunConfig, judge_all: bool) -> str:
 def _job(config: RunConfig, listed: Sequence[tuple[str, int, str]], judge_all: bool) -> str:
     """Digest of everything that decides a run's result: config, inputs and code version."""
     steps = [{step.name: step.config.deciding()} for step in config.steps]
-    resolved = {**config.resolved(), "ingest": _documents_of(config), "steps": steps}
+    resolved = {**config.resolved(), "memory_mb": None, "ingest": _documents_of(config), "steps": steps}
     return digest8(
         {"config": resolved, "inputs": [list(one) for one in listed], "code": code_version(), "judge_all": judge_all}
     )

@@ -24,7 +24,7 @@ from curation.errors import InputError, RunError
 from curation.ids import digest8
 from curation.judge import judge_shard
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
-from curation.shards import Shard, alive_mask, shards_of
+from curation.shards import Shard, alive_mask, open_table, shards_of
 from curation.steps import PlacedStep, StepContext, context_of, place_steps, stage_of_each
 from curation.verdicts import STAGES, DataSetStep
 
@@ -213,7 +213,8 @@ class Pipeline:
         with peak_memory() as used:
             placed.step.run_item(pass_name, item, context)
         # An item whose file does not fit its marker is done again, so neither must outlive a crash of the machine.
-        write_json(marker_path, {"sha256": file_sha256(path), **used}, durable=pass_name in placed.step.lasting)
+        marker = {"sha256": file_sha256(path), "rows": open_table(path).read_all().num_rows, **used}
+        write_json(marker_path, marker, durable=pass_name in placed.step.lasting)
         return {"item": item, "reused": False}
 
     # -- pack ----------------------------------------------------------------------------------
@@ -318,11 +319,16 @@ class Pipeline:
         if not isinstance(placed.step, DataSetStep) or is_closed(placed.folder):
             return close_step(placed, self.shards)
         context = self._context(placed)
-        facts = placed.step.facts(context)
+        try:
+            facts = placed.step.facts(context)
+            used = self._passes_used(placed)
+            keep_passes(context.folder, placed.step.lasting, placed.folder)
+        except (RunError, FileNotFoundError):
+            if is_closed(placed.folder):  # by another try, which has begun to delete what this one reads
+                return close_step(placed, self.shards)
+            raise
         for alarm in facts.get("alarms", []):
             log.warning("%s: %s", placed.name, alarm)
-        used = self._passes_used(placed)
-        keep_passes(context.folder, placed.step.lasting, placed.folder)
         marker = close_step(placed, self.shards, passes=used, facts=facts)
         for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
             shutil.rmtree(left, ignore_errors=True)

@@ -86,6 +86,14 @@ class StepContext:
     def item_marker_path(self, pass_name: str, item: int) -> Path:
         return self.folder / pass_name / "_items" / f"{item:05d}.json"
 
+    def item_rows(self, pass_name: str, item: int) -> int:
+        """Rows of what an item published, by its marker.
+
+        Raises:
+            RunError: the item is not done.
+        """
+        return int(read_json(self.item_marker_path(pass_name, item))["rows"])
+
     def open_item(self, pass_name: str, item: int) -> pa.Table:
         """Map what an item published, after checking it against its marker.
 

@@ -109,8 +109,9 @@ def run_passes(run: Run, placed: PlacedStep, shards: Sequence[Shard], memory_mb:
     for name in placed.step.passes:
         for item in range(placed.step.n_items(name, context)):
             placed.step.run_item(name, item, context)
-            sha256 = file_sha256(context.item_path(name, item))
-            write_json(context.item_marker_path(name, item), {"sha256": sha256})
+            path = context.item_path(name, item)
+            marker = {"sha256": file_sha256(path), "rows": open_table(path).read_all().num_rows}
+            write_json(context.item_marker_path(name, item), marker)
     return context
 
 

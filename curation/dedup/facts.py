@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from curation.dedup.minhash import candidate_probability, signatures
+from curation.dedup.priority import LAST
 from curation.dedup.verify import FOUND_BY
 from curation.errors import RunError
 from curation.shards import alive_mask, batches
@@ -23,12 +24,19 @@ __all__ = ["CLUSTER_BYTES", "facts", "preflight"]
 
 CLUSTER_BYTES = 24
 """Peak memory of the pass `cluster` for each document, where all stand in pairs: members, borders, items, the table."""
+_LINK_BYTES = 16
+"""Links and clusters of each document where few are copies; where all are, ten times as much."""
 _BASE_MB = 250
 """Of a worker before it holds anything: interpreter, Arrow, kernels."""
 _SAMPLED_SHARDS = 3
 _SAMPLED_BYTES = 2**18
 _ALARM_AT_LEAST = 100
 """Documents below which no group is worth an alarm, whatever its share."""
+_SAYS_NOTHING = {
+    "newest": "date_field: it must name a field of the records",
+    "oldest": "date_field: it must name a field of the records",
+    "source_rank": "sources: its patterns must fit whole paths or addresses, as */news/* does",
+}
 _CURVE_AT = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 
 
@@ -40,13 +48,13 @@ def preflight(step: Near, context: StepContext) -> dict[str, Any]:
     """
     documents = sum(shard.rows for shard in context.shards)
     everything = documents + sum(part.n for part in step.earlier)
-    disk = documents * (64 + 10 * step.bands.bands) + everything * 16
+    disk = documents * (64 + 10 * step.bands.bands) + everything * _LINK_BYTES
     need_mb = _BASE_MB + everything * CLUSTER_BYTES // 2**20
     if need_mb > context.memory_mb:
         raise RunError(
             f"near: {everything:,} documents need {need_mb:,} MB for the pass `cluster`, and memory_mb is "
-            f"{context.memory_mb:,}. Set memory_mb to {need_mb:,} or more, or run the inputs in several runs, each with "
-            "`against` the ones before."
+            f"{context.memory_mb:,}. Set memory_mb to {need_mb:,} or more (the same run goes on), or run the inputs in "
+            "several runs, each with `against` the ones before."
         )
     context.folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(context.folder).free
@@ -127,7 +135,7 @@ def facts(step: Near, context: StepContext) -> dict[str, Any]:
         "largest_cluster": int(sizes.max(initial=0)),
         "found_by": found_by,
         "largest_group": largest,
-        "alarms": _alarms(step, largest, documents),
+        "alarms": [*_giant_group(step, largest, documents), *_silent_criteria(step, context, signed)],
     }
 
 
@@ -149,7 +157,21 @@ def _groups(step: Near, context: StepContext) -> tuple[dict[str, int], dict[str,
     return dict(found), largest, sum(found.values())
 
 
-def _alarms(step: Near, largest: dict[str, Any] | None, documents: int) -> list[str]:
+def _silent_criteria(step: Near, context: StepContext, signed: int) -> list[str]:
+    """A sentence for each criterion of `keep` that says nothing about any document: a wrong name, as a rule."""
+    silent = np.ones(len(step.config.keep), np.bool_)
+    for i in range(len(context.shards)):
+        places = context.open_item("sign", i).column("priority").combine_chunks().flatten().to_numpy()
+        silent &= (places.reshape(-1, max(1, len(silent)))[:, : len(silent)] == LAST).all(axis=0)
+    return [
+        f"keep has {criterion!r}, which says nothing about any of {signed:,} documents: it decided nowhere. "
+        f"Look at {_SAYS_NOTHING.get(criterion, 'the scores of that step')}."
+        for criterion, nothing in zip(step.config.keep, silent, strict=True)
+        if nothing and signed
+    ]
+
+
+def _giant_group(step: Near, largest: dict[str, Any] | None, documents: int) -> list[str]:
     if largest is None or largest["size"] < max(_ALARM_AT_LEAST, step.config.alarm_group_share * documents):
         return []
     sentence = (

@@ -39,7 +39,7 @@ from curation.dedup.priority import Priority, missing_scores, parsed
 from curation.dedup.shingles import BY_CHARACTER
 from curation.dedup.sign import Signing, sign_shard
 from curation.dedup.verify import FOUND_BY, Verifier
-from curation.errors import ConfigError, nearest
+from curation.errors import ConfigError, RunError, nearest
 from curation.records import PARTNER_COLUMNS, ScoreColumn
 from curation.shards import alive_mask, write_table
 from curation.steps import StepContext
@@ -50,9 +50,12 @@ __all__ = ["Near", "NearConfig"]
 _BYTES_PER_VALUE = 48
 """Peak memory of `verify` for each shingle held: sets as read, in order of priority, and the index of a large cluster."""
 _VALUES_PER_TEXT_BYTE = 0.4
-"""Shingles of a text for each of its bytes, at most: one for each character of Chinese (3 bytes), one a word elsewhere."""
-_LEAST_VERIFY_ITEMS = 16
-"""So that the clusters of a small corpus are verified by more than one worker."""
+"""Shingles of a text for each of its bytes, about: one for each character of Chinese (3 bytes), one a word elsewhere."""
+_VERIFY_ITEMS = (16, 256)
+"""At least, so that a small corpus is verified by more than one worker; at most, since each item opens every signature
+file, and each shard's verdicts every item. More texts than fit into memory are read in several batches."""
+_BYTES_PER_MEMBER = 200
+"""Memory of `verify` for each member of its largest cluster, beside its shingles: place in the order, ids, verdict."""
 
 
 class NearConfig(StepConfig):
@@ -106,6 +109,8 @@ class NearConfig(StepConfig):
     @field_validator("keep")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("a criterion stands twice; the second one never decides")
         return tuple(parsed(criterion) for criterion in value)
 
     @model_validator(mode="after")
@@ -190,7 +195,8 @@ class Near(DataSetStep):
         if pass_name == "cluster":
             return 1
         values = sum(shard.text_bytes for shard in context.shards) * _VALUES_PER_TEXT_BYTE
-        return max(-(-int(values) // self.max_values(context)), min(_LEAST_VERIFY_ITEMS, len(context.shards)))
+        least, most = _VERIFY_ITEMS
+        return min(max(-(-int(values) // self.max_values(context)), min(least, len(context.shards))), most)
 
     def run_item(self, pass_name: str, item: int, context: StepContext) -> None:
         work = {"sign": self._sign, "bucket": self._bucket, "cluster": self._cluster, "verify": self._verify}
@@ -209,6 +215,7 @@ class Near(DataSetStep):
     def _cluster(self, item: int, context: StepContext) -> pa.Table:
         parts = self.parts(context)
         clusters = self._clusters(parts, context)
+        self._refuse_giant(int(np.diff(clusters.starts).max(initial=0)), context)
         weights = weights_of(clusters, np.concatenate([part.column("n_shingles").to_numpy() for part in parts]))
         items = spread(clusters.starts, weights, self.n_items("verify", context))
         del weights
@@ -221,6 +228,16 @@ class Near(DataSetStep):
             for batch in links.to_batches():
                 forest.add(batch.column("a").to_numpy(), batch.column("b").to_numpy())
         return forest.clusters()
+
+    def _refuse_giant(self, size: int, context: StepContext) -> None:
+        """A cluster is verified by one item, which holds something of every member, though not its text."""
+        need_mb = 2 * size * _BYTES_PER_MEMBER // 2**20
+        if need_mb > context.memory_mb:
+            raise RunError(
+                f"near: {size:,} documents are linked into one cluster of candidates, which needs {need_mb:,} MB to verify; "
+                f"memory_mb is {context.memory_mb:,}. Set memory_mb to {need_mb:,} or more, or look whether a field other "
+                "than the text was read: a corpus seldom is that much alike."
+            )
 
     def _verify(self, item: int, context: StepContext) -> pa.Table:
         table = context.open_item("cluster", 0)

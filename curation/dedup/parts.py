@@ -67,6 +67,10 @@ class ShardPart(Part):
     def table(self) -> pa.Table:
         return self._context.open_item("sign", self._index)
 
+    @property
+    def n(self) -> int:
+        return self._context.item_rows("sign", self._index)  # to number documents, files need not be opened
+
     def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
         return distinct(self.shingles(positions))
 

@@ -35,6 +35,9 @@ Places = npt.NDArray[np.uint64]
 LAST = np.uint64(2**64 - 1)
 """Of a document for which a criterion says nothing: no date, no score, no matching source."""
 
+MILLISECONDS_FROM = 10**11
+"""Larger numbers are milliseconds since 1970: as seconds this is the year 5138."""
+
 CRITERIA: Mapping[str, str] = {
     "longest": "more characters first",
     "shortest": "fewer characters first",
@@ -173,9 +176,9 @@ def _dates(meta: pa.Array, field: str, *, newest: bool) -> Places:
 
 
 def _seconds(value: Any) -> float | None:
-    """A date as ISO 8601 text or as seconds since 1970; without a zone it is UTC."""
+    """A date as ISO 8601 text, or as seconds since 1970, or milliseconds; without a zone it is UTC."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
+        return value / 1000 if abs(value) > MILLISECONDS_FROM else float(value)
     if not isinstance(value, str):
         return None
     try:

@@ -5,8 +5,9 @@ with Jaccard > t at most one stays: in order of priority, a document is dropped 
 Jaccard > t with it, and names the first such. So the kept ones are independent, each dropped one has a kept
 partner, and chains (A ~ B ~ C, where A and C share nothing) cannot form.
 
-Memory is that of the sets of the texts read at once (8 bytes a shingle, twice); a cluster larger than that is
-compared block by block (`choose.choose_in_blocks`), with the same result.
+Memory is that of the sets of the texts read at once (8 bytes a shingle, three times), and 200 bytes for each
+member. A cluster whose sets are larger than that is compared block by block (`choose.choose_in_blocks`), with
+the same result.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class Room:
                 "buckets._BYTES_PER_FINGERPRINT": MEMORY * self.fingerprint_ranges // n,
                 "near._BYTES_PER_VALUE": MEMORY // self.max_values,
                 "near._VALUES_PER_TEXT_BYTE": 0,
-                "near._LEAST_VERIFY_ITEMS": self.verify_items,
+                "near._VERIFY_ITEMS": (self.verify_items, 256),
                 "sign._PIECE_BYTES": self.piece_bytes,
                 "verify.choose": partial(choose, scan_up_to=self.scan_up_to),
             }.items():

@@ -191,3 +191,20 @@ def test_limits_decide_nothing(tmp_path: Path) -> None:
 
     assert one == other
     assert one != another
+
+
+def test_a_criterion_that_says_nothing_is_named(texts: list[str], tmp_path: Path) -> None:
+    """A misspelt field or a pattern that fits nothing decides nowhere, which nobody would notice."""
+    run = make_run(tmp_path, [texts])
+    step = Near(NearConfig(keep=("newest", "source_rank", "longest"), sources=("*nosuch*",)))
+
+    alarms = step.facts(next(passes_of(run, step)))["alarms"]
+
+    assert [alarm.split(",")[0] for alarm in alarms] == ["keep has 'newest'", "keep has 'source_rank'"]
+
+
+def test_a_giant_cluster_is_refused(texts: list[str], tmp_path: Path) -> None:
+    """What is held of every member of the largest cluster must fit into memory."""
+    run, step = make_run(tmp_path, [texts]), Near(NearConfig())
+    with patch.object(near, "_BYTES_PER_MEMBER", 2**27), pytest.raises(RunError, match="one cluster of candidates"):
+        next(passes_of(run, step))

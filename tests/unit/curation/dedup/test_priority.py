@@ -42,7 +42,7 @@ def test_by_place_in_the_run(tmp_path: Path) -> None:
     assert places("first", tmp_path, ["c", "b", "a"]) == [0, 1, 2]
 
 
-DATES = ["2024-05-01", None, 1_000_000_000, "no date", "2024-05-01T12:00:00+00:00", -5.5, True]
+DATES = ["2024-05-01", None, 1_000_000_000_000, "no date", "2024-05-01T12:00:00+00:00", -5.5, True]
 
 
 @pytest.mark.parametrize(
