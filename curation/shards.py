@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -109,17 +110,23 @@ def text_places(
     Raises:
         RunError: the file is missing, cut, damaged where it was looked at, or has another number of rows.
     """
-    start = 0
     try:
-        reader = open_table(shard.path, None, shard.rows)
-        for i in range(reader.num_record_batches):
-            texts = reader.get_batch(i).column("text")
-            begin, end = np.searchsorted(rows, [start, start + len(texts)])
-            if end > begin:
-                yield _places(texts, rows[begin:end] - start)
-            start += len(texts)
+        reader, starts = _opened(shard, shard.path.stat().st_mtime_ns)
+        borders = np.searchsorted(rows, starts)
+        for i in np.flatnonzero(np.diff(borders)).tolist():
+            yield _places(reader.get_batch(i).column("text"), rows[borders[i] : borders[i + 1]] - starts[i])
+    except FileNotFoundError:
+        raise RunError(f"{shard.path} is missing. Run the same command again: it will be made anew.") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise RunError(f"{shard.path} is damaged: {error}. Delete it and run the same command again.") from error
+
+
+@lru_cache(maxsize=1024)
+def _opened(shard: Shard, modified: int) -> tuple[pa.ipc.RecordBatchFileReader, npt.NDArray[np.int64]]:
+    """A mapped shard with the row at which each batch begins, and the rows of all: the one costs more than a few texts."""
+    reader = open_table(shard.path, None, shard.rows)
+    rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
+    return reader, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
 
 
 def _places(

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.dedup.minhash import candidate_probability, signatures
@@ -86,7 +87,8 @@ def _seconds_to_sign(step: Near, context: StepContext) -> float:
             continue
         texts = batch.column(0)
         texts = texts.slice(0, max(1, len(texts) * _SAMPLED_BYTES // max(texts.nbytes, 1)))
-        signatures(signing.shingles(texts.slice(0, 1)), signing.num_perm)  # the first call loads the kernels
+        # The first call loads the kernels, also those for what must be normalised by Python.
+        signatures(signing.shingles(pa.array(["e\u0301"], pa.large_string())), signing.num_perm)
         begun = time.perf_counter()
         signatures(signing.shingles(texts), signing.num_perm)
         seconds += time.perf_counter() - begun

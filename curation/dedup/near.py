@@ -54,6 +54,8 @@ _VALUES_PER_TEXT_BYTE = 0.4
 _VERIFY_ITEMS = (16, 256)
 """At least, so that a small corpus is verified by more than one worker; at most, since each item opens every signature
 file, and each shard's verdicts every item. More texts than fit into memory are read in several batches."""
+_BATCHES_PER_ITEM = 8
+"""Times that one item of `verify` would fill its memory if all documents were candidates; a quarter is much."""
 _BYTES_PER_MEMBER = 200
 """Memory of `verify` for each member of its largest cluster, beside its shingles: place in the order, ids, verdict."""
 
@@ -154,6 +156,10 @@ class Near(DataSetStep):
     def model_checksums(self) -> Mapping[str, str]:
         return identity(self.config.against)
 
+    def ready(self) -> None:
+        """Open what `against` names: what was signed in another way is refused before the first input is read."""
+        earlier_parts(self.config.against, self.signing)
+
     def misses(self, before: Sequence[Step]) -> list[str]:
         scores = {step.name: [score.name for score in step.score_columns if _is_number(score)] for step in before}
         return missing_scores(self.config.keep, scores, f"steps.{self.name}.keep")
@@ -196,7 +202,8 @@ class Near(DataSetStep):
             return 1
         values = sum(shard.text_bytes for shard in context.shards) * _VALUES_PER_TEXT_BYTE
         least, most = _VERIFY_ITEMS
-        return min(max(-(-int(values) // self.max_values(context)), min(least, len(context.shards))), most)
+        wanted = -(-int(values) // (_BATCHES_PER_ITEM * self.max_values(context)))
+        return min(max(wanted, min(least, len(context.shards))), most)
 
     def run_item(self, pass_name: str, item: int, context: StepContext) -> None:
         work = {"sign": self._sign, "bucket": self._bucket, "cluster": self._cluster, "verify": self._verify}
