@@ -1,10 +1,14 @@
-"""Every checksum of a run: shards, verdict files, and what was packed. Costs a read of the run at 1 to 2 GB/s."""
+"""Every checksum of a run: shards, verdict files, what lasts of a step's passes, and what was packed.
+
+Costs a read of the run at 1 to 2 GB/s.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from curation.errors import RunError
 from curation.pipeline import Pipeline
 from curation.run import file_sha256, read_json
 from curation.shards import item_marker
@@ -47,8 +51,30 @@ def damaged_files(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
             path = placed.folder / f"{shard.name}.arrow"
             if (wrong := _wrong(path, item_marker(placed.folder, shard.name)["verdict_sha256"])) is not None:
                 yield path, wrong
+        yield from _lasting(placed.folder)
     if pipeline.config.top.pack is not None:
         yield from _packed(pipeline)
+
+
+def _lasting(folder: Path) -> Iterator[tuple[Path, str]]:
+    """What lasts of a data-set step's passes, each file by the marker beside it: without one of them the step is open."""
+    for name in read_json(folder / "_done.json").get("lasting", {}):
+        path = folder / name
+        if path.suffix == ".json":
+            if _told_by(path) is None:
+                yield path, "it is missing, or is not the marker that was written"
+            continue
+        sha256 = _told_by(path.parent / "_items" / f"{path.stem}.json")
+        if sha256 is not None and (wrong := _wrong(path, sha256)) is not None:
+            yield path, wrong
+
+
+def _told_by(marker: Path) -> str | None:
+    """The checksum that an item's marker names; None: it cannot be read."""
+    try:
+        return str(read_json(marker)["sha256"])
+    except (RunError, KeyError, TypeError):
+        return None
 
 
 def _wrong(path: Path, sha256: str) -> str | None:

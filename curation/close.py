@@ -22,22 +22,30 @@ from curation.judge import write_step_card
 from curation.run import fsync_folder, publish, read_json, write_json
 from curation.shards import Shard, alive_mask, item_marker, open_table
 from curation.steps import PlacedStep
+from curation.verdicts import DataSetStep
 
-__all__ = ["close_step", "has_size", "is_closed", "keep_passes"]
+__all__ = ["close_step", "has_size", "is_closed", "keep_passes", "lost_files"]
 
 
 def is_closed(folder: Path) -> bool:
-    """Whether a step's `_done.json` stands and every verdict file it names is there, whole.
+    """Whether a step's `_done.json` stands and every file it names is there, whole: verdicts, and what lasts of passes.
 
     A file that is gone or cut opens the step again, so that running the same command repairs it.
     """
     done = folder / "_done.json"
     if not done.exists():
         return False
-    if all(has_size(folder / f"{item['name']}.arrow", item["bytes"]) for item in read_json(done)["shards"]):
+    if not lost_files(folder):
         return True
     done.unlink(missing_ok=True)
     return False
+
+
+def lost_files(folder: Path) -> list[Path]:
+    """Files of a closed step that are gone or cut; looks at sizes only."""
+    marker = read_json(folder / "_done.json")
+    told = {f"{item['name']}.arrow": item["bytes"] for item in marker["shards"]} | marker.get("lasting", {})
+    return [folder / name for name, n_bytes in told.items() if not has_size(folder / name, n_bytes)]
 
 
 def has_size(path: Path, n_bytes: int) -> bool:
@@ -59,6 +67,7 @@ def keep_passes(passes: Path, names: Sequence[str], folder: Path) -> None:
 
     Raises:
         RunError: the disk is full or the folder cannot be written.
+        RunError, FileNotFoundError: a file is gone; another try that has closed the step deletes those of its passes.
     """
     for name in names:
         for path in sorted(one for one in (passes / name).rglob("*") if one.suffix in (".arrow", ".json")):
@@ -69,17 +78,19 @@ def keep_passes(passes: Path, names: Sequence[str], folder: Path) -> None:
 
 
 def _link(path: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    """Put a link at `target`, or a copy; what lies there of a close before is replaced, and never gone in between."""
     if target.exists() and target.samefile(path):
         return
-    target.unlink(missing_ok=True)  # of a close before, when the step was opened again since
-    try:
-        os.link(path, target)
-    except FileExistsError:
-        pass  # another try was faster
-    except OSError:
-        with publish(target) as temporary:
+    with publish(target, durable=False) as temporary:
+        try:
+            os.link(path, temporary)
+        except FileNotFoundError:
+            raise
+        except OSError:
             shutil.copyfile(path, temporary)
+            with temporary.open("rb+") as stream:
+                os.fsync(stream.fileno())
+    temporary.unlink(missing_ok=True)  # where another try was faster: a link is not renamed to another of its file
 
 
 def close_step(
@@ -126,10 +137,19 @@ def close_step(
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak, 1),
         "facts": dict(facts or {}),
+        "lasting": _lasting(placed),
         "shards": items,
     }
     write_json(done, marker)
     return marker
+
+
+def _lasting(placed: PlacedStep) -> dict[str, int]:
+    """Size of each file that lasts of a data-set step's passes, and of its marker, by its name in the step's folder."""
+    passes = placed.step.lasting if isinstance(placed.step, DataSetStep) else ()
+    markers = [path for name in passes for path in sorted((placed.folder / name / "_items").glob("*.json"))]
+    files = [path for marker in markers for path in (marker.parents[1] / f"{marker.stem}.arrow", marker)]
+    return {str(path.relative_to(placed.folder)): path.stat().st_size for path in files}
 
 
 def _item_line(placed: PlacedStep, shard: Shard, item: Mapping[str, Any]) -> dict[str, Any]:
