@@ -26,20 +26,32 @@ WORDS = [f"w{n}" for n in range(3000)]
 
 
 def near_run(
-    root: Path, run_id: str, shards: Sequence[Sequence[str]], *, against: Iterable[Path] = (), **settings: Any
+    root: Path,
+    run_id: str,
+    shards: Sequence[Sequence[str]],
+    *,
+    against: Iterable[Path] = (),
+    then: Sequence[dict[str, Any]] = (),
+    **settings: Any,
 ) -> Pipeline:
-    """A run that is done, with near as its only step."""
-    pipeline = begun(root, run_id, shards, against=against, **settings)
+    """A run that is done, with near as its first step, and `then` others."""
+    pipeline = begun(root, run_id, shards, against=against, then=then, **settings)
     finish(pipeline)
     return pipeline
 
 
 def begun(
-    root: Path, run_id: str, shards: Sequence[Sequence[str]], *, against: Iterable[Path] = (), **settings: Any
+    root: Path,
+    run_id: str,
+    shards: Sequence[Sequence[str]],
+    *,
+    against: Iterable[Path] = (),
+    then: Sequence[dict[str, Any]] = (),
+    **settings: Any,
 ) -> Pipeline:
     """A run of which only ingest is done."""
     near = {**SETTINGS, **settings, "against": [str(path) for path in against]}
-    config = yaml.safe_dump({"name": run_id, "steps": [{"near": near}]})
+    config = yaml.safe_dump({"name": run_id, "steps": [{"near": near}, *then]})
     run = Run.create(root, run_id=run_id, config_text=config, config_digest="0" * 8, inputs=[SOURCE])
     write_shards(run, shards)
     return Pipeline.open(run.folder)

@@ -2,8 +2,9 @@
 
 Each entry is the folder of a run with a near step, or a signature index (`index_file`). All of it counts as one
 corpus in which the earlier documents come first: none of them is judged again, and a new document is dropped if
-its Jaccard with one of them is above the threshold. An earlier run gives what *it* kept; what it was itself
-compared with is not included, so that each of several runs in a row names all that came before.
+its Jaccard with one of them is above the threshold. An earlier run gives what stands at its end, after its last
+step: a document that a filter behind near dropped is in no output, so a new copy of it must not go for its sake.
+What a run was itself compared with is not included, so that each of several in a row names all that came before.
 
 Of a run's texts only candidates are read, and the shingles of each must have the sum that was signed. An index needs
 no texts: its sets of shingles are exact (`index_part`).
@@ -11,9 +12,9 @@ no texts: its sets of shingles are exact (`index_part`).
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -23,15 +24,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.index_file import MADE_BY, Index, open_index
+from curation.close import lost_files
+from curation.dedup.index_file import MADE_BY, Index, kept_digest, open_index
 from curation.dedup.index_part import index_parts
 from curation.dedup.parts import Part, shard_sets
 from curation.dedup.sets import Shingles
 from curation.dedup.sign import Signing, signing_of
 from curation.errors import ConfigError, RunError, nearest
-from curation.ids import canonical_json
 from curation.run import Run, read_json
 from curation.shards import Shard, alive_mask, open_table, shards_of
+from curation.steps import place_steps
+from curation.verdicts import Step
 
 __all__ = ["EarlierShard", "earlier_parts", "identity"]
 
@@ -44,7 +47,7 @@ def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
         signing: how the documents of the new run are signed.
 
     Raises:
-        ConfigError: one of them is missing, not finished, damaged, named twice, or signed in another way.
+        ConfigError: one of them is missing, not finished, damaged, signed in another way, or there are two of the same.
     """
     parts: list[Part] = []
     for path, source in _opened(against).items():
@@ -52,6 +55,7 @@ def earlier_parts(against: Sequence[str], signing: Signing) -> list[Part]:
             _refuse_other_shingles(source.signing, signing, f"index {path}")
             parts += index_parts(source, signing)
         else:
+            _refuse_lost_signatures(source, path)
             _refuse_other_signing(source, signing)
             parts += [EarlierShard(path, source, number, signing) for number in range(len(source.shards))]
     return parts
@@ -90,15 +94,14 @@ class EarlierShard(Part):
         except RunError:
             pass  # told below: what to do about it is not what is done about a file of this run
         raise ConfigError(
-            f"near.against: {file} is missing, or is not the file that was written. Delete {self._run.step} and run the "
-            f"command of the earlier run {self._path} again: it signs its documents anew."
+            f"near.against: {file} is missing, or is not the file that was written. {_mended(self._path, file)}"
         )
 
     @cached_property
     def kept(self) -> npt.NDArray[np.bool_]:  # type: ignore[override]
-        """Which of its documents the near step kept: bool[n]."""
+        """Which of its documents stand after the run's last step: bool[n]."""
         with _blamed(self._path):
-            alive = alive_mask(self._run.step, self._shard)
+            alive = alive_mask(self._run.last, self._shard)
             rows = self.table.column("row").to_numpy()
             if len(rows) and int(rows.max()) >= len(alive):
                 raise RunError(f"{self._run.sign_file(self._number)} speaks of documents that its shard does not have.")
@@ -115,15 +118,26 @@ class EarlierShard(Part):
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """A run whose near step is closed."""
+    """A run whose steps are all closed."""
 
     run: Run
     step: Path
     """Folder of the near step."""
+    last: Path
+    """Folder of the last step, whose verdicts say what stands."""
     config: dict[str, Any]
     """Of the near step."""
     shards: Sequence[Shard]
     digest: str
+    """Of what stands."""
+
+    @property
+    def kept(self) -> str:
+        return self.digest
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
 
     def sign_file(self, number: int) -> Path:
         return self.step / "sign" / f"{number:05d}.arrow"
@@ -140,7 +154,20 @@ def _opened(against: Sequence[str]) -> dict[str, EarlierRun | Index]:
             )
         places[place] = path
         opened[path] = _open_one(path)
+    _refuse_the_same(opened)
     return opened
+
+
+def _refuse_the_same(opened: Mapping[str, EarlierRun | Index]) -> None:
+    """Refuse a run beside its own index, or beside a copy: the same documents would be looked through twice."""
+    known: dict[str, str] = {}
+    for path, source in opened.items():
+        before = known.setdefault(source.kept, path)
+        if before != path:
+            raise ConfigError(
+                f"near.against names the same documents twice: {before} and {path} both hold what the run "
+                f"{source.run_id} kept. Leave one of them out."
+            )
 
 
 def _open_one(path: str) -> EarlierRun | Index:
@@ -170,20 +197,13 @@ def _open_run(path: str) -> EarlierRun:
     run = Run(Path(path).resolve())
     config = _near_config(run, path)
     _refuse_circle(run.folder, path)
-    step = _closed_step(run, config, path)
-    done = read_json(step / "_done.json")
+    folders = _closed_folders(run, path)
     shards = shards_of(run)
     for shard, told in zip(shards, run.ingested()["shards"], strict=True):
         if not shard.path.is_file() or shard.path.stat().st_size != told["file_bytes"]:
             raise RunError(f"{shard.path} is missing, or was changed since it was written.")
-    verdicts = [[one["name"], one["rows"], one["kept"], one["sha256"]] for one in done["shards"]]
-    digest = hashlib.sha256(canonical_json([done["digest"], verdicts]).encode()).hexdigest()
-    if not (step / "sign").is_dir() and shards:
-        raise ConfigError(
-            f"near.against: run {path} has no signatures any more, {step / 'sign'} is missing. "
-            f"Delete {step} and run that run's command again, or export an index: {MADE_BY}."
-        )
-    return EarlierRun(run, step, config, shards, digest)
+    last = list(folders.values())[-1]
+    return EarlierRun(run, folders["near"], last, config, shards, kept_digest(run, last))
 
 
 def _near_config(run: Run, path: str) -> dict[str, Any]:
@@ -192,21 +212,27 @@ def _near_config(run: Run, path: str) -> dict[str, Any]:
     Raises:
         ConfigError: it has no near step.
     """
-    found = _settings_of(run.config_path.read_text(encoding="utf-8"), str(run.config_path))
-    if "near" not in found:
+    steps = _steps_of(run)
+    found = next((step for step in steps if step.name == "near"), None)
+    if found is None:
+        names = ", ".join(step.name for step in steps) or "no steps"
         raise ConfigError(
-            f"near.against: run {path} has no step near (it has {', '.join(found) or 'no steps'}), so its documents are "
+            f"near.against: run {path} has no step near (it has {names}), so its documents are "
             f"not signed. Export an index of it ({MADE_BY}) and name that, or run it again with near."
         )
-    return found["near"]
+    return found.config.model_dump(mode="json")
+
+
+def _steps_of(run: Run) -> Sequence[Step]:
+    return _parsed(run.config_path.read_text(encoding="utf-8"), str(run.config_path))
 
 
 @lru_cache(maxsize=256)
-def _settings_of(config: str, where: str) -> dict[str, dict[str, Any]]:
-    """Settings of each step of a config: parsed once, since every task opens every earlier run."""
+def _parsed(config: str, where: str) -> Sequence[Step]:
+    """Steps of a config: parsed once, since every task opens every earlier run."""
     from curation.config import parse_config
 
-    return {step.name: step.config.model_dump(mode="json") for step in parse_config(config, where).steps}
+    return tuple(parse_config(config, where).steps)
 
 
 def _refuse_circle(folder: Path, path: str) -> None:
@@ -229,26 +255,48 @@ def _refuse_circle(folder: Path, path: str) -> None:
                 waiting.append(place)
 
 
-def _closed_step(run: Run, config: dict[str, Any], path: str) -> Path:
-    """Folder of the near step to which the run's config leads."""
-    closed = [
-        card.parent
-        for card in sorted(run.steps.glob("*-near-*/_step.json"))
-        if (card.parent / "_done.json").exists() and read_json(card)["config"] == config
-    ]
-    # The usual case, in which nobody needs to look at what this run was compared with: that may be gone by now.
-    if len(closed) == 1 and run.info["state"] == "done":
-        return closed[0]
+def _closed_folders(run: Run, path: str) -> dict[str, Path]:
+    """Folders of the steps to which the run's config leads, by name, in order; all of them are closed."""
+    told = _folders_as_told(run)
+    if told is not None:
+        return told
     from curation.pipeline import Pipeline
 
     ingested = (run.shards / "_done.json").exists()
-    placed = next((one for one in Pipeline(run).placed if one.name == "near"), None) if ingested else None
-    if placed is None or not (placed.folder / "_done.json").exists():
+    folders = {one.name: one.folder for one in Pipeline(run).placed} if ingested else {}
+    missing = next((name for name, folder in folders.items() if not (folder / "_done.json").exists()), None)
+    if missing or not ingested:
         raise ConfigError(
-            f"near.against: run {path} is not finished: its near step is not done (state: {run.info['state']}). "
-            "Run its command again, it goes on where it stopped, and then this one."
+            f"near.against: run {path} is not finished: its step {missing or 'ingest'} is not done (state: "
+            f"{run.info['state']}). Run its command again, it goes on where it stopped, and then this one."
         )
-    return placed.folder
+    return folders
+
+
+def _folders_as_told(run: Run) -> dict[str, Path] | None:
+    """The same by the cards in the folders alone: what the run was compared with may be gone, a model be another.
+
+    None: a step is not closed, or closed in two ways that differ in what lies outside of the run.
+    """
+    if not (run.shards / "_done.json").exists():
+        return None
+    chain: list[Step] = []
+    for index, step in enumerate(_steps_of(run)):
+        cards = sorted(run.steps.glob(f"{index + 1:02d}-{step.name}-*/_step.json"))
+        told = [_as_told(step, read_json(card)) for card in cards if (card.parent / "_done.json").exists()]
+        tried = {place_steps(run, [*chain, one])[-1].folder: one for one in told}
+        fits = [one for folder, one in tried.items() if (folder / "_done.json").exists()]
+        if len(fits) != 1:
+            return None
+        chain.append(fits[0])
+    return {one.name: one.folder for one in place_steps(run, chain)}
+
+
+def _as_told(step: Step, card: Mapping[str, Any]) -> Step:
+    """A step of the version that a card names, with the checksums that were found at that time."""
+    told = copy(step)
+    told.__dict__.update(version=card["version"], model_checksums=lambda: card["models"])
+    return told
 
 
 # ---------------------------------------------------------------- refusals
@@ -264,6 +312,22 @@ def _blamed(path: str) -> Iterator[None]:
             f"near.against: the earlier run {path} cannot be used: {error} (It is mended by its own command, not by this "
             f"one. `corpusmill verify {path}` looks for other damage.)"
         ) from error
+
+
+def _refuse_lost_signatures(run: EarlierRun, path: str) -> None:
+    """Refuse a run whose near step has lost files, by their sizes."""
+    lost = lost_files(run.step)
+    if lost:
+        raise ConfigError(f"near.against: {lost[0]} is missing or cut. {_mended(path)}")
+
+
+def _mended(path: str, damaged: Path | None = None) -> str:
+    """What to do about signatures that are gone, or where only a look at the bytes tells that they are damaged."""
+    first = f"Delete {damaged} and run" if damaged else "Run"
+    return (
+        f"{first} the command of the earlier run {path} again: it signs its documents anew. "
+        f"Or export an index of it, which needs no signatures, and name that: {MADE_BY}."
+    )
 
 
 def _refuse_other_signing(run: EarlierRun, signing: Signing) -> None:

@@ -1,4 +1,4 @@
-"""The exported signature index: what a run kept, as one Arrow file that finds its near-duplicates without its texts.
+"""The exported signature index: what stands at the end of a run, in one Arrow file that finds copies without its texts.
 
     doc_id  text_id  id  n_shingles  simhash  signature  shingles        one row a document with a shingle
 
@@ -28,22 +28,25 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.minhash import MOST_PERMUTATIONS, signatures
+from curation.dedup.minhash import signatures
 from curation.dedup.sets import Shingles, distinct
 from curation.dedup.sign import Signing, pieces
 from curation.dedup.simhash import fingerprints
 from curation.errors import ConfigError
-from curation.run import publish
+from curation.ids import canonical_json
+from curation.run import Run, publish, read_json
 from curation.shards import alive_mask
 
 if TYPE_CHECKING:
     from curation.pipeline import Pipeline
 
-__all__ = ["MADE_BY", "Index", "export_signatures", "open_index"]
+__all__ = ["MADE_BY", "Index", "export_signatures", "kept_digest", "open_index"]
 
 FORMAT = "corpusmill signature index"
 FORMAT_VERSION = 1
 MADE_BY = "`corpusmill export RUN --signatures FILE`"
+PERMUTATIONS = (16, 1024)
+"""Of a signature, at least and at most: what near.num_perm may be."""
 _BANDS = {"bands": 0, "rows": 0}
 _SHINGLES = ("shingles",)
 _DOCUMENTS = ("doc_id", "text_id", "id", "n_shingles", "simhash", "signature")
@@ -67,7 +70,7 @@ def _schema(metadata: Mapping[str, str], num_perm: int) -> pa.Schema:
 
 
 def export_signatures(pipeline: Pipeline, output: Path, num_perm: int | None = None) -> int:
-    """Write the signature index of what stands after the run's near step, or without one after its last step.
+    """Write the signature index of what stands at the end of the run, after its last step.
 
     Documents without a shingle are left out: they are near-duplicates of nothing.
 
@@ -78,7 +81,7 @@ def export_signatures(pipeline: Pipeline, output: Path, num_perm: int | None = N
         Documents in the index.
 
     Raises:
-        ConfigError: `num_perm` is not 1 to 4096, or the path cannot be written to.
+        ConfigError: `num_perm` is not what near.num_perm may be, or the path cannot be written to.
         RunError: the run is not done, or damaged.
     """
     from curation.dedup.near import Near, NearConfig
@@ -86,28 +89,41 @@ def export_signatures(pipeline: Pipeline, output: Path, num_perm: int | None = N
 
     check_done(pipeline)
     near = next((placed for placed in pipeline.placed if isinstance(placed.step, Near)), None)
-    last = near or (pipeline.placed[-1] if pipeline.placed else None)
+    last = pipeline.placed[-1].folder if pipeline.placed else None
     config = near.step.config if near else NearConfig()
     assert isinstance(config, NearConfig)
     num_perm = config.num_perm if num_perm is None else num_perm
-    if not 1 <= num_perm <= MOST_PERMUTATIONS:
-        raise ConfigError(f"--num-perm {num_perm}: expected 1 to {MOST_PERMUTATIONS} permutations; 128 is usual.")
+    least, most = PERMUTATIONS
+    if not least <= num_perm <= most:
+        raise ConfigError(f"--num-perm {num_perm}: expected {least} to {most} permutations; 128 is usual.")
     # Bands follow from the config that reads it.
     signing = Signing(config.shingle, num_perm, 0, 0, config.by_character)
-    metadata = _metadata(pipeline.run.run_id, signing)
+    metadata = _metadata(pipeline.run.run_id, kept_digest(pipeline.run, last), signing)
     with publish(output) as temporary, _Writer(temporary, _schema(metadata, num_perm)) as writer:
         for shard in pipeline.shards:
-            alive = alive_mask(last.folder if last else None, shard)
+            alive = alive_mask(last, shard)
             for _, batch in pieces(shard, alive, ["text", "doc_id", "text_id", "id"]):
                 writer.write(_signed(batch, signing, writer.schema))
         return writer.finish()
 
 
-def _metadata(run_id: str, signing: Signing) -> dict[str, str]:
+def kept_digest(run: Run, last: Path | None) -> str:
+    """Digest of what stands at the end of a run; reads markers only.
+
+    Args:
+        last: folder of its last step; None: it has no steps.
+    """
+    marker = run.ingested() if last is None else read_json(last / "_done.json")
+    shards = [[one["name"], one["rows"], one.get("kept"), one["sha256"]] for one in marker["shards"]]
+    return hashlib.sha256(canonical_json([run.run_id, marker.get("digest"), shards]).encode()).hexdigest()
+
+
+def _metadata(run_id: str, kept: str, signing: Signing) -> dict[str, str]:
     return {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
         "run_id": run_id,
+        "kept": kept,
         "signing": json.dumps({name: value for name, value in asdict(signing).items() if name not in _BANDS}),
         "minhash": json.dumps({"scheme": "affine32", "seed": 1, "of": "the low 32 bits of each shingle"}),
     }
@@ -210,6 +226,8 @@ class Index:
 
     path: Path
     run_id: str
+    kept: str
+    """Digest of what stood at the end of that run; see `kept_digest`."""
     signing: Signing
     """How its documents were signed; without bands."""
     rows: list[int]
@@ -285,7 +303,7 @@ def open_index(path: Path) -> Index:
         signing = Signing.from_json(json.dumps({**json.loads(stated["signing"]), **_BANDS}).encode())
         if reader.schema != _schema(stated, signing.num_perm):
             raise _damaged(path, "its columns are not those of an index")
-        return Index(path, stated["run_id"], signing, rows, digest, version)
+        return Index(path, stated["run_id"], stated.get("kept", digest), signing, rows, digest, version)
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise _damaged(path, f"its metadata cannot be read ({error})") from error
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.dedup import index_part
+from curation.dedup import index_part, near, verify
 from curation.dedup.against import earlier_parts, identity
+from curation.dedup.choose import choose_in_blocks
 from curation.dedup.index_file import export_signatures
 from curation.dedup.index_part import IndexPart
 from curation.dedup.minhash import choose_bands
@@ -20,7 +24,18 @@ from curation.dedup.sign import Signing, keys_of
 from curation.errors import ConfigError
 from curation.pipeline import Pipeline
 from curation.run import read_json, write_json
-from tests.near_runs import SETTINGS, WORDS, begun, documents_of, finish, kept_of, near_run, verdicts_of
+from tests.near_runs import (
+    SETTINGS,
+    WORDS,
+    begun,
+    by_definition,
+    documents_of,
+    dropped_by,
+    finish,
+    kept_of,
+    near_run,
+    verdicts_of,
+)
 
 SIGNING = Signing(5, 256, *choose_bands(SETTINGS["threshold"], SETTINGS["num_perm"], SETTINGS["recall"]))
 
@@ -121,7 +136,11 @@ def test_an_index_serves_any_bands(index: Path, num_perm: int) -> None:
 def test_the_identity_is_that_of_the_content(first: Pipeline, index: Path, tmp_path: Path) -> None:
     """Verdicts that are made again are the same; another threshold, another text or another index is another."""
     paths = [str(first.run.folder), str(index)]
-    before = identity(paths)
+
+    def identities() -> dict[str, str]:
+        return identity(paths[:1]) | identity(paths[1:])
+
+    before = identities()
     assert list(before) == paths
 
     done = first.placed[0].folder / "_done.json"
@@ -129,11 +148,12 @@ def test_the_identity_is_that_of_the_content(first: Pipeline, index: Path, tmp_p
         path.unlink()
     done.unlink()
     finish(Pipeline.open(first.run.folder))
-    assert identity(paths) == before
+    assert identities() == before
 
     other = near_run(tmp_path, "other", [[text(1)], *TEXTS[1:]])
     export_signatures(other, index)
-    assert set(identity([str(other.run.folder), str(index)]).values()).isdisjoint(before.values())
+    paths[0] = str(other.run.folder)
+    assert set(identities().values()).isdisjoint(before.values())
 
 
 def test_the_config_decides_which_of_several_steps_counts(first: Pipeline, tmp_path: Path) -> None:
@@ -141,7 +161,7 @@ def test_the_config_decides_which_of_several_steps_counts(first: Pipeline, tmp_p
     before = identity([str(first.run.folder)])
     old = first.run.config_path.read_text(encoding="utf-8")
     again = begun(tmp_path, "first", TEXTS, threshold=0.95)
-    with pytest.raises(ConfigError, match=r"first is not finished: its near step is not done \(state: running\)"):
+    with pytest.raises(ConfigError, match=r"first is not finished: its step near is not done \(state: running\)"):
         first.run.update(state="running")
         identity([str(first.run.folder)])
     finish(again)
@@ -161,6 +181,53 @@ def test_a_run_stays_usable_when_those_before_it_are_gone(first: Pipeline, tmp_p
 
     assert identity([str(second.run.folder)]) == before
     assert [part.n for part in earlier_parts([str(second.run.folder)], SIGNING)] == [2]
+
+
+LENGTH = [{"length": {"min_units": 20}}]
+
+
+def test_what_a_later_step_dropped_plays_no_part(tmp_path: Path) -> None:
+    """What stands at the end counts, of a run and of its index: else a text that is in no output would drop its copies."""
+    short = " ".join(text(5).split()[:12])
+    first = near_run(tmp_path, "first", [[text(1), short], [near_copy(1)]], then=LENGTH)
+    count = export_signatures(first, tmp_path / "first.index")
+
+    runs = [
+        near_run(tmp_path, name, [[short, text(1), text(2)]], against=[path], then=LENGTH)
+        for name, path in (("b", first.run.folder), ("c", tmp_path / "first.index"))
+    ]
+
+    assert [row["reason"] for row in verdicts_of(first)] == [None, "length.too_short", None]
+    assert [row["keep"] for row in verdicts_of(first)] == [None, False, True]
+    assert count == 1
+    for run in runs:
+        near = pa.ipc.open_file(str(run.placed[0].folder / "00000.arrow")).read_all()
+        assert near.column("reason").to_pylist() == [None, "near.duplicate_of_earlier", None]
+        assert [row["keep"] for row in verdicts_of(run)] == [False, None, True]
+
+
+def test_the_identity_is_that_of_what_stands_at_the_end(tmp_path: Path) -> None:
+    """A later step that decides anew changes it, and back; the step before near is found by the cards alone."""
+    texts = [[text(1), " ".join(text(5).split()[:12])]]
+    others = near_run(tmp_path, "others", [[text(9)]])
+    first = near_run(tmp_path, "first", texts, against=[others.run.folder], then=LENGTH)
+    folder = first.run.folder
+    before = identity([str(folder)])
+    strict = first.run.config_path.read_text(encoding="utf-8")
+
+    loose = begun(tmp_path, "first", texts, against=[others.run.folder], then=[{"length": {"min_units": 5}}])
+    with pytest.raises(ConfigError, match="first is not finished: its step length is not done"):
+        identity([str(folder)])
+    finish(loose)
+    after = identity([str(folder)])
+    kept = [part.kept.tolist() for part in earlier_parts([str(folder)], SIGNING) if part.kept is not None]
+    others.run.folder.rename(tmp_path / "elsewhere")
+
+    assert after != before
+    assert identity([str(folder)]) == after
+    assert kept == [[True, True]]
+    loose.run.config_path.write_text(strict, encoding="utf-8")
+    assert identity([str(folder)]) == before
 
 
 def edit(path: Path, old: str, new: str) -> None:
@@ -208,6 +275,17 @@ def lose_signatures(run: Pipeline) -> None:
     folder.rename(folder.with_name("gone"))
 
 
+def cut_signatures(run: Pipeline) -> None:
+    path = run.placed[0].folder / "sign" / "00001.arrow"
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[:-8])
+
+
+def lose_marker(run: Pipeline) -> None:
+    (run.placed[0].folder / "sign" / "_items" / "00001.json").unlink()
+
+
 def other_format(run: Pipeline) -> None:
     write_json(run.run.folder / "run.json", {**read_json(run.run.folder / "run.json"), "format": 99})
 
@@ -217,9 +295,14 @@ def other_format(run: Pipeline) -> None:
     [
         (cut_shard, "00001.arrow is missing, or was changed"),
         (lambda run: run.run.shard_path("00001").unlink(), "00001.arrow is missing, or was changed"),
-        (flip_signatures, r"sign/00001.arrow is missing, or is not the file that was written. Delete .*01-near-"),
+        (
+            flip_signatures,
+            r"sign/00001.arrow is missing, or is not the file that was written. Delete .*01-near-.*00001.arrow and",
+        ),
         (flip_verdicts, "00001.arrow is not the file that was written"),
-        (lose_signatures, "has no signatures any more"),
+        (lose_signatures, "sign/00000.arrow is missing or cut. Run the command of the earlier run"),
+        (cut_signatures, "sign/00001.arrow is missing or cut. Run the command of the earlier run"),
+        (lose_marker, "sign/_items/00001.json is missing or cut"),
         (other_format, "written in run format 99"),
     ],
 )
@@ -264,7 +347,7 @@ WRONG: list[tuple[str, Callable[[Path], str], str]] = [
     (
         "begun",
         lambda root: str(begun(root, "new", [["one"]]).run.folder),
-        "new is not finished: its near step is not done",
+        "new is not finished: its step near is not done",
     ),
     ("not ingested", not_ingested, "new is not finished"),
 ]
@@ -317,8 +400,77 @@ def test_a_run_against_itself_is_refused(first: Pipeline, tmp_path: Path) -> Non
             again.passes("dedup")
 
 
-def test_a_run_that_is_named_twice_is_refused(first: Pipeline) -> None:
-    """By two names of one folder: its documents would count twice."""
+def test_the_same_documents_twice_are_refused(first: Pipeline, index: Path, tmp_path: Path) -> None:
+    """By two names of one folder, as a run and its own index, as two indexes, as a copy: they would be looked through twice."""
     folder = first.run.folder
-    with pytest.raises(ConfigError, match=r"names .* twice, as .*first and .*first/\.\./first"):
-        identity([str(folder), f"{folder}/../{folder.name}"])
+    shutil.copytree(folder, tmp_path / "copy")
+    export_signatures(first, tmp_path / "other.index", 32)
+    (tmp_path / "link").symlink_to(folder)
+    os.link(index, tmp_path / "hard.index")
+    for paths, message in (
+        ([folder, f"{folder}/../{folder.name}"], r"names .* twice, as .*first and .*first/\.\./first"),
+        ([folder, tmp_path / "link"], "twice, as .*first and .*link"),
+        ([folder, index], "same documents twice: .*first and .*first.index both hold what the run first kept"),
+        ([tmp_path / "other.index", index], "same documents twice: .*other.index and .*first.index"),
+        ([index, tmp_path / "hard.index"], "same documents twice"),
+        ([folder, tmp_path / "copy"], "same documents twice: .*first and .*copy"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            identity([str(path) for path in paths])
+
+
+@pytest.mark.parametrize("shards", [[], [[]], [["", "?!"], []]])
+def test_an_earlier_run_without_documents_changes_nothing(shards: list[list[str]], tmp_path: Path) -> None:
+    """Nor does its index; two such runs are two."""
+    empty = [near_run(tmp_path, name, shards) for name in ("e1", "e2")]
+    assert export_signatures(empty[0], tmp_path / "e1.index") == 0
+    alone = near_run(tmp_path, "alone", TEXTS)
+
+    for name, against in (
+        ("runs", [run.run.folder for run in empty]),
+        ("index", [tmp_path / "e1.index", empty[1].run.folder]),
+    ):
+        assert verdicts_of(near_run(tmp_path, name, TEXTS, against=against)) == verdicts_of(alone)
+
+
+def test_a_cluster_larger_than_memory_with_many_earlier_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier documents of one cluster fill several blocks: the verdicts are those of the definition, and of enough memory."""
+    page = random.Random(3).choices(WORDS, k=200)
+
+    def version(i: int, extra: int = 0) -> str:
+        """Of one page with 3 words changed that no other version has: Jaccard about 0.73 with each of them."""
+        return " ".join(
+            [
+                f"v{i}" if j in (5 * i + 2, 5 * i + 65, 5 * i + 130) else word
+                for j, word in enumerate(page[: 200 - extra])
+            ]
+        )
+
+    earlier = [[version(i) for i in range(8)], [version(i) for i in range(8, 12)]]
+    new = [[version(i, extra=1) for i in range(0, 12, 2)], [version(12), version(12, extra=2), version(3)]]
+    first = near_run(tmp_path, "first", earlier, threshold=0.8)
+    assert len(kept_of(first)) == 12
+    export_signatures(first, tmp_path / "first.index")
+    large = near_run(tmp_path, "large", new, against=[first.run.folder])
+
+    blocks: list[int] = []
+
+    def watched(read: Any, sizes: Any, n_fixed: int, *rest: Any) -> Any:
+        blocks.append(int(sizes[:n_fixed].sum()) // (rest[1] // 2))
+        return choose_in_blocks(read, sizes, n_fixed, *rest)
+
+    monkeypatch.setattr(verify, "choose_in_blocks", watched)
+    monkeypatch.setattr(near, "_BYTES_PER_VALUE", 2**20)
+    small = [
+        near_run(tmp_path, f"small{i}", new, against=[path])
+        for i, path in enumerate((first.run.folder, tmp_path / "first.index"))
+    ]
+
+    assert len(blocks) == 2
+    assert min(blocks) >= 3
+    assert dropped_by(large) == by_definition(documents_of(large), kept_of(first))
+    for run in small:
+        assert verdicts_of(run) == verdicts_of(large)
+        assert len(dropped_by(run)) == 8

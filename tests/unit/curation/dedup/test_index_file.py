@@ -14,8 +14,9 @@ import pytest
 from curation.cli import main
 from curation.config import parse_config
 from curation.dedup.exact import Exact, ExactConfig
-from curation.dedup.index_file import Index, export_signatures, open_index
+from curation.dedup.index_file import PERMUTATIONS, Index, export_signatures, open_index
 from curation.dedup.minhash import signatures
+from curation.dedup.near import NearConfig
 from curation.dedup.sets import distinct
 from curation.dedup.shingles import shingles
 from curation.dedup.simhash import fingerprints
@@ -117,7 +118,7 @@ def test_an_empty_index_is_one(tmp_path: Path) -> None:
 def small(tmp_path: Path) -> Path:
     """An index of a few documents in three batches."""
     texts = [text[:150] for text in texts_of(6)]
-    return exported(tmp_path, [texts[:2], texts[2:4], texts[4:]], num_perm=4)[0]
+    return exported(tmp_path, [texts[:2], texts[2:4], texts[4:]], num_perm=16)[0]
 
 
 def content(index: Index) -> Iterator[object]:
@@ -168,7 +169,7 @@ def test_an_index_that_is_replaced_is_not_mixed_with_the_new_one(small: Path, tm
     """What was opened is what is read: another file at its place is refused, be it as good."""
     index = open_index(small)
     index.documents(0)
-    other, _ = exported(tmp_path / "other", [texts_of(6, seed=2)], num_perm=4)
+    other, _ = exported(tmp_path / "other", [texts_of(6, seed=2)], num_perm=16)
     other.replace(small)
 
     with pytest.raises(ConfigError, match="was replaced while it was read"):
@@ -229,14 +230,17 @@ def test_a_rewritten_file_with_the_same_batches_is_the_same_index(small: Path) -
 
 
 def test_export_refuses_what_it_cannot_do(tmp_path: Path) -> None:
-    """A run that is not done, and a number of permutations that no kernel takes: nothing is written."""
+    """A run that is not done, and permutations that `near.num_perm` could not be: nothing is written."""
     run = make_run(tmp_path, [texts_of(3)])
     pipeline = Pipeline(run, EXACT)
     with pytest.raises(RunError, match="is not done: exact"):
         export_signatures(pipeline, tmp_path / "x")
     run_steps(run, [Exact(ExactConfig())])
-    with pytest.raises(ConfigError, match="--num-perm 5000: expected 1 to 4096"):
-        export_signatures(pipeline, tmp_path / "x", 5000)
+    limits = NearConfig.model_json_schema()["properties"]["num_perm"]
+    assert (limits["minimum"], limits["maximum"]) == PERMUTATIONS == (16, 1024)
+    for wrong in (5, 15, 1025):
+        with pytest.raises(ConfigError, match=f"--num-perm {wrong}: expected 16 to 1024"):
+            export_signatures(pipeline, tmp_path / "x", wrong)
     assert not (tmp_path / "x").exists()
 
 
