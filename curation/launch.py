@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from curation.close import is_closed
 from curation.config import RunConfig
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
 from curation.pipeline import Pass, Pipeline
 from curation.pool import Pool
 from curation.run import Run, checked_run_id, code_version, new_run_id, read_json, run_lock, utc_now, write_json
+from curation.verdicts import Step
 
 __all__ = ["Progress", "drive", "finish_run", "start_run"]
 
@@ -45,7 +47,7 @@ def start_run(
 
     Raises:
         InputError: an input is missing, or changed since the run began.
-        ConfigError: the run exists with other inputs or other ingest settings.
+        ConfigError: the run exists with other inputs or other ingest settings, or a step misses something outside.
     """
     listed = _listed(inputs, root)
     job = _job(config, listed, judge_all)
@@ -53,6 +55,7 @@ def start_run(
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
     with run_lock(root.resolve() / "runs" / checked_run_id(run_id)):
         _refuse_if_driven_elsewhere(root.resolve() / "runs" / run_id, engine)
+        _look_outside(root.resolve() / "runs" / run_id, config)
         run = Run.create(
             root,
             run_id=run_id,
@@ -103,6 +106,18 @@ def _refuse_if_driven_elsewhere(folder: Path, engine: dict[str, Any] | None) -> 
         raise RunError(
             f"run {info['run_id']} is being driven by {info['engine']}. Wait for it to end, or begin another run with --new."
         )
+
+
+def _look_outside(folder: Path, config: RunConfig) -> None:
+    """Ask each step that is yet to be done whether what it needs is there: ingest may take hours, and then it is too late.
+
+    A step that is closed needs nothing any more.
+    """
+    steps: Sequence[Step] = config.steps
+    if (folder / "shards" / "_done.json").exists():
+        steps = [placed.step for placed in Pipeline(Run(folder), config).placed if not is_closed(placed.folder)]
+    for step in steps:
+        step.ready()
 
 
 def _settle_plan(

@@ -102,6 +102,14 @@ class Step(ABC):
         """Checksums of whatever else decides the result: models, word lists. Part of the digest."""
         return {}
 
+    def ready(self) -> None:
+        """Look at whatever lies outside of config and inputs, before anything is read: it may be missing or not fit.
+
+        Raises:
+            ConfigError: the step cannot work with what is there.
+        """
+        self.model_checksums()
+
     @property
     @abstractmethod
     def score_columns(self) -> Sequence[ScoreColumn]:

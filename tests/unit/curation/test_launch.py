@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+import yaml
 
 from curation.check import damaged_files
 from curation.config import RunConfig, parse_config
@@ -154,6 +155,55 @@ def test_a_raised_limit_after_encoding_encodes_nothing_again(tmp_path: Path) -> 
     )
     assert second.run_item("pack.encode", 0)["reused"] is True
     assert second.pack_digest() != pipeline.pack_digest()
+
+
+def near_config(*against: Path, **settings: object) -> RunConfig:
+    near = {"threshold": 0.9, **settings, "against": [str(path) for path in against]}
+    return parse_config(yaml.safe_dump({"name": "n", "steps": ["exact", {"near": near}]}))
+
+
+def test_what_lies_outside_is_looked_at_before_anything_is_read(tmp_path: Path) -> None:
+    """An earlier run that is missing, not done, damaged or signed in another way: nothing is made, no input is opened."""
+    source = tmp_path / "a.jsonl"
+    write_corpus(source, 60)
+    first = start_run(near_config(), [str(source)], tmp_path / "root", run_id="first")
+    root = tmp_path / "other"
+
+    def refused(message: str, *against: Path, **settings: object) -> None:
+        with pytest.raises(ConfigError, match=message):
+            start_run(near_config(*against, **settings), [str(source)], root)
+        assert list(root.rglob("shards")) == list(root.rglob("run.json")) == []
+
+    refused("nothing at", tmp_path / "none.index")
+    refused("first is not finished: its step ingest is not done", first.run.folder)
+    drive(first, workers=1)
+    finish_run(first)
+    refused("was signed with .* this run needs", first.run.folder, threshold=0.8)
+    refused("has other shingles", first.run.folder, shingle=3)
+    sign = next(first.run.steps.glob("*-near-*/sign/*.arrow"))
+    sign.rename(tmp_path / "gone")
+    refused(r"sign/.*\.arrow is missing or cut", first.run.folder)
+    drive(start_run(near_config(), [str(source)], tmp_path / "root", run_id="first"), workers=1)
+    assert start_run(near_config(first.run.folder), [str(source)], root).run.info["state"] == "running"
+
+
+def test_a_run_that_is_done_is_taken_up_without_the_earlier_ones(tmp_path: Path) -> None:
+    """A closed step needs nothing any more; one that is decided anew does, and says so at once."""
+    source = tmp_path / "a.jsonl"
+    write_corpus(source, 60)
+    runs = []
+    for against in ([], [tmp_path / "root/runs/r0"]):
+        runs.append(start_run(near_config(*against), [str(source)], tmp_path / "root", run_id=f"r{len(runs)}"))
+        drive(runs[-1], workers=1)
+        finish_run(runs[-1])
+    (tmp_path / "root/runs/r0").rename(tmp_path / "gone")
+
+    again = start_run(near_config(tmp_path / "root/runs/r0"), [str(source)], tmp_path / "root", run_id="r1")
+    drive(again, workers=1)
+    with pytest.raises(ConfigError, match=r"nothing at .*r0"):
+        changed = near_config(tmp_path / "root/runs/r0", threshold=0.95)
+        start_run(changed, [str(source)], tmp_path / "root", run_id="r1")
+    assert Pipeline.open(again.run.folder).config.digest() == again.config.digest()
 
 
 def test_runs_are_not_read_as_input(done: Pipeline, tmp_path: Path) -> None:
