@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from curation.close import is_closed
 from curation.config import RunConfig
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
@@ -53,9 +52,9 @@ def start_run(
     job = _job(config, listed, judge_all)
     if run_id is None:
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
-    with run_lock(root.resolve() / "runs" / checked_run_id(run_id)):
+    _look_outside(root.resolve() / "runs" / checked_run_id(run_id), config)
+    with run_lock(root.resolve() / "runs" / run_id):
         _refuse_if_driven_elsewhere(root.resolve() / "runs" / run_id, engine)
-        _look_outside(root.resolve() / "runs" / run_id, config)
         run = Run.create(
             root,
             run_id=run_id,
@@ -115,7 +114,8 @@ def _look_outside(folder: Path, config: RunConfig) -> None:
     """
     steps: Sequence[Step] = config.steps
     if (folder / "shards" / "_done.json").exists():
-        steps = [placed.step for placed in Pipeline(Run(folder), config).placed if not is_closed(placed.folder)]
+        placed = Pipeline(Run(folder), config).placed
+        steps = [one.step for one in placed if not (one.folder / "_done.json").exists()]
     for step in steps:
         step.ready()
 
