@@ -111,7 +111,8 @@ def text_places(
         RunError: the file is missing, cut, damaged where it was looked at, or has another number of rows.
     """
     try:
-        reader, starts = _opened(shard, shard.path.stat().st_mtime_ns)
+        starts = _batch_starts(shard, shard.path.stat().st_mtime_ns)
+        reader = open_table(shard.path)  # anew each time: pages that stay mapped would count as this process's memory
         borders = np.searchsorted(rows, starts)
         for i in np.flatnonzero(np.diff(borders)).tolist():
             yield _places(reader.get_batch(i).column("text"), rows[borders[i] : borders[i + 1]] - starts[i])
@@ -121,12 +122,12 @@ def text_places(
         raise RunError(f"{shard.path} is damaged: {error}. Delete it and run the same command again.") from error
 
 
-@lru_cache(maxsize=1024)
-def _opened(shard: Shard, modified: int) -> tuple[pa.ipc.RecordBatchFileReader, npt.NDArray[np.int64]]:
-    """A mapped shard with the row at which each batch begins, and the rows of all: the one costs more than a few texts."""
+@lru_cache(maxsize=65_536)
+def _batch_starts(shard: Shard, modified: int) -> npt.NDArray[np.int64]:
+    """The row at which each batch of a shard begins, and the rows of all: to look costs more than a few texts."""
     reader = open_table(shard.path, None, shard.rows)
     rows = [reader.get_batch(i).num_rows for i in range(reader.num_record_batches)]
-    return reader, np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
+    return np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
 
 
 def _places(
