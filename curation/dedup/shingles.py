@@ -27,10 +27,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.dedup.sets import Shingles
+from curation.dedup.unit_hashes import absorb, ascii_words, end_word, go_on, ideographs, two_byte_letters
 from curation.errors import ConfigError
-from curation.text.decode import decode, low_bits
+from curation.text.decode import decode
 from curation.text.jit import inlined, kernel
-from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits, load32, load64, trailing_zeros
+from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits
 from curation.text.normal import (
     BREAK,
     KIND,
@@ -61,7 +62,6 @@ BY_CHARACTER = tuple(sorted(script.name.lower() for script in (*UNSPACED_SCRIPTS
 UNSPACED_PERCENT = 30
 """A document with a larger share of unspaced scripts is cut by character."""
 
-P1, P2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 P3, P4 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)  # of MurmurHash3's finaliser
 BASE = np.uint64(0x9FB21C651E98DF27)
 """Of the polynomial. It is 3 modulo 4, so that exchanged units change all bits but few."""
@@ -134,95 +134,10 @@ def _insert(found: Shingles, second: Shingles, rows: Int64s) -> Shingles:
 
 
 @inlined
-def _absorb(h: Int, block: Int) -> Int:
-    h = (h ^ block) * P1
-    return h ^ h >> np.uint64(32)
-
-
-@inlined
-def _mix_word(h: Int) -> Int:
-    h *= P2
-    return h ^ h >> np.uint64(29)
-
-
-@inlined
 def _mix(h: Int) -> Int:
     h = (h ^ h >> np.uint64(33)) * P3
     h = (h ^ h >> np.uint64(33)) * P4
     return h ^ h >> np.uint64(33)
-
-
-@inlined
-def _leb128(code: Int) -> tuple[Int, Int]:
-    """A code point as LEB128, and how many bits that has."""
-    if code < 0x80:
-        return np.uint64(code), 8
-    if code < 0x4000:
-        return np.uint64(code & 0x7F | 0x80 | code >> 7 << 8), 16
-    return np.uint64(code & 0x7F | 0x80 | (code >> 7 & 0x7F | 0x80) << 8 | code >> 14 << 16), 24
-
-
-@inlined
-def _go_on(word: tuple[Int, Int, Int], code: Int) -> tuple[Int, Int, Int]:
-    """One more character of a word: hash of its full blocks, the block that is not full, and the bits in that."""
-    h, block, bits = word
-    coded, width = _leb128(code)
-    block |= coded << np.uint64(bits)
-    bits += width
-    if bits >= 64:
-        h = _absorb(h, block)
-        bits -= 64
-        block = coded >> np.uint64(width - bits)
-    return h, block, bits
-
-
-@inlined
-def _end_word(word: tuple[Int, Int, Int]) -> Int:
-    """Hash of a word."""
-    h, block, bits = word
-    return _mix_word(_absorb(h, block) if bits > 0 else h)
-
-
-@inlined
-def _lower(word: Int) -> Int:
-    """ASCII capitals of 8 bytes to small letters. Wrong where a byte is not ASCII."""
-    above_a, above_z = word + np.uint64(0x3F3F3F3F3F3F3F3F), word + np.uint64(0x2525252525252525)
-    return word | (above_a & ~above_z & np.uint64(0x8080808080808080)) >> np.uint64(2)
-
-
-@inlined
-def _ascii_word(p: Int, stop: Int) -> Int:
-    """Hash of a word of ASCII from address `p` to `stop`. 7 bytes beyond it may be read."""
-    h = np.uint64(0)
-    while stop - p > 8:
-        h = _absorb(h, _lower(load64(p)))
-        p += 8
-    return _mix_word(_absorb(h, _lower(load64(p) & low_bits(8 * (stop - p)))))
-
-
-@inlined
-def _ascii_words(p: Int, end: Int, out: Hashes, n: Int) -> tuple[Int, Int, Int]:
-    """Words of the 64 ASCII bytes from `p` on, or as many as there are: where to go on, new n, word characters.
-
-    Where a word goes on beyond, it is left, and reading goes on at its start: at `p` for nothing done.
-    """
-    one = np.uint64(1)
-    run = min(trailing_zeros(bytes_in(p, 0, 0x80, 0x80)), end - p)
-    solid = bytes_in(p, 0x20, 0x61, 26) | bytes_in(p, 0, 0x30, 10) | bytes_in(p, 0, 0x5F, 1)
-    solid &= low_bits(run)
-    starts, stops = solid & ~(solid << one), solid << one & ~solid
-    if p + run < end:
-        stops &= low_bits(run)  # what follows decides whether a word ends here
-    while stops != 0:
-        start, stop = trailing_zeros(starts), trailing_zeros(stops)
-        out[np.uint64(n)] = _ascii_word(p + start, p + stop)
-        n += 1
-        starts &= starts - one
-        stops &= stops - one
-    if starts != 0:
-        run = trailing_zeros(starts)
-        solid &= (one << np.uint64(run)) - one
-    return p + run, n, count_bits(solid)
 
 
 @inlined
@@ -234,20 +149,6 @@ def _next(p: Int, end: Int, at: Int, stop: Int) -> tuple[Int, Int, Int]:
         return byte_at(p), p + 1, at
     code, length = decode(p, end)
     return code, p + length, at
-
-
-@inlined
-def _ideographs(p: Int, end: Int, out: Hashes, n: Int) -> tuple[Int, Int]:
-    """Hashes of the ideographs U+4E00 to U+9FFF from `p` on, which no form changes: where to go on, new n."""
-    while p + 4 <= end:
-        word = load32(p)
-        code = (word & 0x0F) << 12 | word >> 2 & 0xFC0 | word >> 16 & 0x3F
-        if word & 0xC0C0F0 != 0x8080E0 or code < 0x4E00 or code > 0x9FFF:
-            break
-        out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(code))
-        n += 1
-        p += 3
-    return p, n
 
 
 @inlined
@@ -263,10 +164,17 @@ def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashe
     at, stop = 0, 0  # characters to come from POOL
     while p < end or at < stop:
         if at >= stop and byte_at(p) < 0x80 and not is_open and p + BEYOND <= limit:
-            went, n, found = _ascii_words(p, end, out, n)
+            went, n, found = ascii_words(p, end, out, n)
             if went > p:
                 p, letters = went, letters + found
                 starter, order = form_of(byte_at(p - 1)), 0
+                continue
+        if at >= stop and not is_marked:
+            went, word = two_byte_letters(p, end, word)
+            if went > p:
+                letters += went - p >> 1
+                p, is_open = went, True
+                starter, order = form_of((byte_at(p - 2) & 0x1F) << 6 | byte_at(p - 1) & 0x3F), 0
                 continue
         code, p, at = _next(p, end, at, stop)
         form = form_of(code)
@@ -279,13 +187,13 @@ def _words(p: Int, end: Int, limit: Int, scripts: Int, checked: bool, out: Hashe
         starter = form if order == 0 else starter
         kind = form & KIND
         if is_open and (kind == BREAK or (is_marked and kind != MARK)):
-            out[np.uint64(n)] = _end_word(word)
+            out[np.uint64(n)] = end_word(word)
             n, is_open, word = n + 1, False, (np.uint64(0), np.uint64(0), 0)
         if kind in (WORD, UNSPACED) or (kind == MARK and is_open):
             letters, unspaced = letters + (kind != MARK), unspaced + script_bit(form, scripts)
-            is_open, is_marked, word = True, kind == MARK, _go_on(word, folded(code, form))
+            is_open, is_marked, word = True, kind == MARK, go_on(word, folded(code, form))
     if is_open:
-        out[np.uint64(n)] = _end_word(word)
+        out[np.uint64(n)] = end_word(word)
         n += 1
     return n, letters, unspaced
 
@@ -300,7 +208,7 @@ def _characters(p: Int, end: Int, scripts: Int, checked: bool, out: Hashes, n: I
     at, stop = 0, 0
     while p < end or at < stop:
         if at >= stop:
-            went, n = _ideographs(p, end, out, n)
+            went, n = ideographs(p, end, CHARACTER_SEED, out, n)
             if went > p:
                 letters, unspaced = letters + (went - p) // 3, unspaced + (went - p) // 3 * han
                 p, starter, order, is_open = went, 0, 0, True
@@ -316,9 +224,9 @@ def _characters(p: Int, end: Int, scripts: Int, checked: bool, out: Hashes, n: I
         starter = form if order == 0 else starter
         kind = form & KIND
         if kind == MARK and is_open:
-            out[np.uint64(n - 1)] = _absorb(out[np.uint64(n - 1)], np.uint64(folded(code, form)))
+            out[np.uint64(n - 1)] = absorb(out[np.uint64(n - 1)], np.uint64(folded(code, form)))
         elif kind in (WORD, UNSPACED):
-            out[np.uint64(n)] = _absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
+            out[np.uint64(n)] = absorb(CHARACTER_SEED, np.uint64(folded(code, form)))
             letters, unspaced = letters + 1, unspaced + script_bit(form, scripts)
             n, is_open = n + 1, True
         else:

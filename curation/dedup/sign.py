@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +100,7 @@ def sign_shard(shard: Shard, alive: npt.NDArray[np.bool_], signing: Signing, pri
     """
     columns: list[pa.RecordBatch] = []
     keys = [np.zeros((0, signing.bands), np.uint64)]
-    room = np.empty(2 * _PIECE_BYTES, np.uint64)  # of which no more is touched than is used
+    room = _room()
     for rows, batch in pieces(shard, alive, ["text", "text_id", "doc_id", *priority.needs]):
         found = signing.shingles(batch.column("text"), room)
         counts = np.diff(found.offsets)
@@ -116,6 +117,12 @@ def sign_shard(shard: Shard, alive: npt.NDArray[np.bool_], signing: Signing, pri
         ]
         columns.append(pa.RecordBatch.from_arrays(values, names=COLUMNS).take(pa.array(signed)))
     return signed_table(columns, np.concatenate(keys), signing, priority.width)
+
+
+@cache
+def _room() -> npt.NDArray[np.uint64]:
+    """Where the shingles of one piece after the other lie. No more of it is touched, and takes memory, than is used."""
+    return np.empty(2 * _PIECE_BYTES, np.uint64)
 
 
 def signed_table(

@@ -49,11 +49,15 @@ from curation.text.tables import (
 
 __all__ = [
     "BREAK",
+    "FORM_BLOCKS",
+    "FORM_INDEX",
     "KIND",
     "MARK",
     "POOL",
     "SEVERAL",
+    "UNSETTLED",
     "UNSPACED",
+    "VALUE_AT",
     "WORD",
     "folded",
     "form_of",
