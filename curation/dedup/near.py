@@ -12,7 +12,8 @@ Buckets only propose: what counts is the exact Jaccard of two documents of a clu
 them. Two documents are missed if no chain of links joins them, with less than 1 - `recall` of probability
 at the threshold and far less above it (`minhash.choose_bands`).
 
-The kept set is a function of the documents and the config: not of files, chunks, workers, memory or chance.
+The kept set is a function of the documents and the config, not of files, chunks, workers or the order of either; the
+last grain of chance is in docs/decisions/0006.
 
 Memory: `memory_mb` bounds the keys of one bucket item and the sets of one verify item. `cluster` needs up
 to 24 bytes for each document, of all runs together (10 where two of five have a copy), and the run is refused
@@ -82,9 +83,9 @@ class NearConfig(StepConfig):
     sources: tuple[str, ...] = ()
     """For `source_rank`: patterns of input paths or page addresses, best first (`*` and `?` as in a shell)."""
     date_field: str = "date"
-    """For `newest` and `oldest`: field of the record that holds a date (ISO 8601, or seconds since 1970)."""
+    """For `newest` and `oldest`: field of the record that holds a date (ISO 8601, or seconds or milliseconds since 1970)."""
     against: tuple[str, ...] = ()
-    """Earlier runs (their folders) or exported signature indexes: what they kept outranks this run's documents.
+    """Earlier runs (their folders) or exported signature indexes: what stands at their end outranks this run's documents.
     A relative path begins at the config file's folder."""
     alarm_group_share: float = Field(default=0.01, gt=0, le=1)
     """The report and the log raise an alarm where one group holds more than this share of the documents, and at least 100."""

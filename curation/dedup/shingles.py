@@ -12,7 +12,7 @@ Values are 64-bit hashes with all bits mixed. A word is hashed as the LEB128 of 
 bytes at a time, which for ASCII are its bytes; a shingle is a polynomial of its units' hashes, mixed.
 They are the same on every machine, and a test holds some fast, since signatures of them are kept.
 
-A second of one core shingles 650 MB of English, 250 of Chinese, 300 of Russian; 20 to 80 MB of texts in
+A second of one core shingles 700 MB of English, 440 of Chinese, 420 of Russian; 20 to 80 MB of texts in
 which letters and marks must be joined or put in order (NFD, Arabic with all vowels), since Python does
 that.
 """
