@@ -105,9 +105,9 @@ def test_a_large_run_in_chunks_keeps_what_the_command_line_keeps(trial: Trial, l
         "ingest.read 0-0",
         "exact.scatter 0-0",
         "near.sign 0-0",
-        "near.verify 1-1",
         "html_noise+length 1-1",
     } <= done.labels
+    assert sum(label.startswith("near.verify ") for label in done.labels) > 1
     pipeline = start_run(load_config("demo", [*SMALL, "pack="]), [str(large)], tmp_path / "by-command-line")
     drive(pipeline, workers=1)
     finish_run(pipeline)
