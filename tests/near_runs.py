@@ -29,13 +29,10 @@ def near_run(
     root: Path,
     run_id: str,
     shards: Sequence[Sequence[str]],
-    *,
-    against: Iterable[Path] = (),
-    then: Sequence[dict[str, Any]] = (),
     **settings: Any,
 ) -> Pipeline:
-    """A run that is done, with near as its first step, and `then` others."""
-    pipeline = begun(root, run_id, shards, against=against, then=then, **settings)
+    """A run that is done, with near as its first step, and others `then`: takes what `begun` does."""
+    pipeline = begun(root, run_id, shards, **settings)
     finish(pipeline)
     return pipeline
 

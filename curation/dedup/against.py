@@ -27,7 +27,7 @@ import pyarrow as pa
 from curation.close import lost_files
 from curation.dedup.index_file import MADE_BY, Index, kept_digest, open_index
 from curation.dedup.index_part import index_parts
-from curation.dedup.parts import Part, shard_sets
+from curation.dedup.parts import Part, signed_shingles
 from curation.dedup.sets import Shingles
 from curation.dedup.sign import Signing, signing_of
 from curation.errors import ConfigError, RunError, nearest
@@ -87,8 +87,7 @@ class EarlierShard(Part):
     def table(self) -> pa.Table:
         file = self._run.sign_file(self._number)
         try:
-            marker = read_json(file.parent / "_items" / f"{file.stem}.json")
-            table = open_table(file, marker["sha256"]).read_all()
+            table = open_table(file, self._marker()["sha256"]).read_all()
             if signing_of(table, file) == self._signing:
                 return table
         except RunError:
@@ -96,6 +95,18 @@ class EarlierShard(Part):
         raise ConfigError(
             f"near.against: {file} is missing, or is not the file that was written. {_mended(self._path, file)}"
         )
+
+    @property
+    def n(self) -> int:
+        try:
+            return int(self._marker()["rows"])  # every task counts: none needs to open and hash the file for it
+        except (RunError, KeyError):
+            return int(self.table.num_rows)  # which says what is wrong, if anything is
+
+    def _marker(self) -> dict[str, Any]:
+        file = self._run.sign_file(self._number)
+        marker: dict[str, Any] = read_json(file.parent / "_items" / f"{file.stem}.json")
+        return marker
 
     @cached_property
     def kept(self) -> npt.NDArray[np.bool_]:  # type: ignore[override]
@@ -108,9 +119,9 @@ class EarlierShard(Part):
             kept: npt.NDArray[np.bool_] = alive[rows]
             return kept
 
-    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
+    def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
         with _blamed(self._path):
-            return shard_sets(self._shard, self, positions, self._signing)
+            return signed_shingles(self._shard, self, positions, self._signing)
 
 
 # ---------------------------------------------------------------- sources

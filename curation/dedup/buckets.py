@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup import simhash
+from curation.dedup import hamming, simhash
 from curation.dedup.clusters import Clusters, by_item
 from curation.dedup.exact import hash_range
 from curation.dedup.links import bits_of, false_links, links_of_keys, repack, slice_of, window
@@ -70,7 +70,7 @@ def plan(documents: int, bands: int, distance: int | None, memory_mb: int) -> Pl
         minhash_ranges *= 2
     if distance is None:
         return Plan(minhash_ranges, 0, 0, 0, None)
-    blocks, tables = simhash.plan_tables(documents, distance)
+    blocks, tables = hamming.plan_tables(documents, distance)
     return Plan(minhash_ranges, max(1, -(-documents * _BYTES_PER_FINGERPRINT // room)), blocks, tables, distance)
 
 
@@ -118,7 +118,7 @@ def _simhash_links(
     found, places = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint32)]
     for part, first in zip(parts, numbers, strict=False):
         fingerprints = part.column("simhash").to_numpy()
-        key = simhash.table_key(fingerprints, table, cut.blocks, cut.distance)
+        key = hamming.table_key(fingerprints, table, cut.blocks, cut.distance)
         chosen = (key >= np.uint64(low)) & (key <= np.uint64(high - 1))
         chosen &= part.column("n_shingles").to_numpy() >= simhash.MIN_SHINGLES
         if part.kept is not None:
@@ -126,7 +126,7 @@ def _simhash_links(
         where = np.flatnonzero(chosen)
         found.append(fingerprints[where])
         places.append((where + first).astype(np.uint32))
-    return simhash.links(np.concatenate(found), np.concatenate(places), cut.distance, table, cut.blocks)
+    return hamming.links(np.concatenate(found), np.concatenate(places), cut.distance, table, cut.blocks)
 
 
 def cluster_table(clusters: Clusters, items: npt.NDArray[np.int32]) -> pa.Table:

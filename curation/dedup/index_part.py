@@ -86,7 +86,7 @@ class IndexPart(Part):
             return stored
         return signatures(self._index.sets(number, np.arange(batch.num_rows)), n)
 
-    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
+    def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
         values, lengths = [np.zeros(0, np.uint64)], [np.zeros(1, np.int64)]
         for i, inside in self._split(positions):
             found = self._index.sets(self._batches[i], inside)

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from curation.dedup.sets import Shingles, distinct, joined
+from curation.dedup.sets import Shingles, joined
 from curation.dedup.sign import Signing, sums_fit
 from curation.errors import RunError
 from curation.shards import Shard, text_places
 from curation.steps import StepContext
 
-__all__ = ["Part", "ShardPart", "firsts", "shard_sets"]
+__all__ = ["Part", "ShardPart", "firsts", "signed_shingles"]
 
 
 class Part(ABC):
@@ -34,12 +34,8 @@ class Part(ABC):
         """The signature file, as `sign.sign_shard` makes it."""
 
     @abstractmethod
-    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        """Distinct shingles of the documents at these rows of `table`, which ascend."""
-
     def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        """Shingles of those documents, each once or as often as it occurs: whatever costs less."""
-        return self.sets(positions)
+        """Shingles of the documents at these rows of `table`, which ascend: each once, or as often as it occurs."""
 
     @property
     def n(self) -> int:
@@ -71,19 +67,11 @@ class ShardPart(Part):
     def n(self) -> int:
         return self._context.item_rows("sign", self._index)  # to number documents, files need not be opened
 
-    def sets(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        return distinct(self.shingles(positions))
-
     def shingles(self, positions: npt.NDArray[np.int64]) -> Shingles:
-        return _signed_shingles(self.shard, self, positions, self._signing)
+        return signed_shingles(self.shard, self, positions, self._signing)
 
 
-def shard_sets(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
-    """Distinct shingles of some documents, from their texts in a shard; raises what `_signed_shingles` does."""
-    return distinct(_signed_shingles(shard, part, positions, signing))
-
-
-def _signed_shingles(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
+def signed_shingles(shard: Shard, part: Part, positions: npt.NDArray[np.int64], signing: Signing) -> Shingles:
     """Shingles of some documents, each as often as it occurs, from their texts in a shard.
 
     The shard's checksum was checked when it was signed, and hashing it again in every worker would cost more than

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from curation.dedup.hamming import MAX_DISTANCE, WINDOW, links, plan_tables, table_key
 from curation.dedup.minhash import checked
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int
@@ -37,14 +36,14 @@ from curation.text.memory import Int
 if TYPE_CHECKING:
     from curation.dedup.sets import Shingles
 
-__all__ = ["MAX_DISTANCE", "MIN_SHINGLES", "WINDOW", "fingerprints", "links", "plan_tables", "table_key"]
+__all__ = ["MIN_SHINGLES", "fingerprints"]
 
 UInt64s: TypeAlias = npt.NDArray[np.uint64]
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 BITS = 64
 MIN_SHINGLES = 64
-"""Documents with fewer shingles must be kept out of `links`: they go by MinHash alone.
+"""Documents with fewer shingles must be kept out of `hamming.links`: they go by MinHash alone.
 
 One changed word or character alters five shingles of n, and so about 64 / pi * arccos(1 - 5 / n) bits: 8 where n is
 64, more than any distance that may be asked for. Four of five pairs of shorter documents above Jaccard 0.9 (154 of

@@ -9,9 +9,7 @@ given the same hashes.
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from datasketch import MinHash
@@ -19,21 +17,11 @@ from datasketch import MinHash
 from curation.dedup import hamming, minhash
 from curation.dedup.sets import Shingles
 from curation.dedup.simhash import fingerprints
+from tests.bench.bench_text import seconds
 
 with warnings.catch_warnings():  # of an escape in its source, when that is compiled for the first time
     warnings.simplefilter("ignore")
     from simhash import Simhash
-
-
-def seconds(work: Callable[[], object], repeats: int) -> float:
-    """CPU seconds of the fastest run, after one that may compile."""
-    work()
-    best = float("inf")
-    for _ in range(repeats):
-        begin = time.process_time()
-        work()
-        best = min(best, time.process_time() - begin)
-    return best
 
 
 def low_half(value: int) -> int:

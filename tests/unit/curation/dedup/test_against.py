@@ -20,6 +20,7 @@ from curation.dedup.choose import choose_in_blocks
 from curation.dedup.index_file import export_signatures
 from curation.dedup.index_part import IndexPart
 from curation.dedup.minhash import choose_bands
+from curation.dedup.sets import distinct
 from curation.dedup.sign import Signing, keys_of
 from curation.errors import ConfigError
 from curation.pipeline import Pipeline
@@ -83,7 +84,7 @@ def test_a_run_gives_its_shards(first: Pipeline) -> None:
     by_id = {one.doc_id: one for one in documents_of(first)}
     for part in parts:
         positions = np.arange(part.n)[-2:]
-        sets = part.sets(positions)
+        sets = distinct(part.shingles(positions))
         for i, doc_id in enumerate(part.column("doc_id", positions).to_pylist()):
             values = sets.values[sets.offsets[i] : sets.offsets[i + 1]].tolist()
             assert values == sorted(by_id[doc_id].shingles)
@@ -112,7 +113,7 @@ def test_an_index_gives_the_same_without_the_run(
     for part in parts:
         for positions in (np.arange(part.n), np.array([part.n - 1]), np.zeros(0, np.int64)):
             ids = part.column("doc_id", positions).to_pylist()
-            sets = part.sets(positions)
+            sets = distinct(part.shingles(positions))
             assert part.column("n_shingles", positions).to_pylist() == [len(sets_of[one]) for one in ids]
             found = [sets.values[a:b].tolist() for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
             assert found == [sets_of[one] for one in ids]

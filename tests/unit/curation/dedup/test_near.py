@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from curation.dedup import buckets, facts, near, simhash
+from curation.dedup import buckets, facts, hamming, near
 from curation.dedup.near import Near, NearConfig
 from curation.errors import RunError
 from curation.filters.length import Length, LengthConfig
@@ -112,7 +112,7 @@ def test_small_memory_changes_nothing(texts: list[str], tmp_path: Path) -> None:
         patch.object(buckets, "_BYTES_PER_KEY", 2**23),
         patch.object(buckets, "_BYTES_PER_FINGERPRINT", 2**26),
         patch.object(near, "_BYTES_PER_VALUE", 2**19),
-        patch.object(simhash, "plan_tables", lambda documents, distance: (6, 20)),
+        patch.object(hamming, "plan_tables", lambda documents, distance: (6, 20)),
     ):
         assert Near(NearConfig()).max_values(context_stub()) < 600
         found = near_rows(tmp_path / "small", texts)

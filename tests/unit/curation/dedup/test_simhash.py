@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation.dedup import simhash
+from curation.dedup import hamming, simhash
 from curation.dedup.sets import Shingles
 from curation.dedup.shingles import shingles
 from curation.dedup.simhash import MIN_SHINGLES, fingerprints
@@ -130,7 +130,7 @@ def test_short_texts_look_far_though_they_are_near() -> None:
     ]
     found = shingles(pa.array(texts, pa.large_string()))
     one, changed, other = fingerprints(found)
-    assert simhash.MAX_DISTANCE < np.bitwise_count(one ^ changed) < np.bitwise_count(one ^ other)
+    assert hamming.MAX_DISTANCE < np.bitwise_count(one ^ changed) < np.bitwise_count(one ^ other)
     assert (np.diff(found.offsets) < MIN_SHINGLES).all()
 
 
