@@ -17,7 +17,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, found " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet uv==$(UV_VERSION)
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	touch $@
 
@@ -60,7 +60,7 @@ docs: setup ## write the generated reference pages anew
 	$(BIN)/python tools/make_dag_docs.py
 
 lock: setup ## resolve pyproject.toml into requirements.lock anew
-	$(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 --no-emit-package torch --all-extras --no-header \
+	$(BIN)/uv pip compile --quiet --generate-hashes --python-version 3.11 --no-emit-package torch --no-emit-package fasttext-predict --all-extras --no-header \
 	  pyproject.toml -o requirements.lock
 
 clean: down ## remove everything that was installed or made here
