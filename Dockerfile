@@ -8,7 +8,7 @@ WORKDIR /opt/corpusmill/app
 RUN python -m venv /opt/corpusmill/venv && /opt/corpusmill/venv/bin/pip install uv==0.13.9
 # Dependencies first: a change of the code does not install them again.
 COPY requirements.lock ./
-RUN /opt/corpusmill/venv/bin/uv pip install --python /opt/corpusmill/venv/bin/python --require-hashes -r requirements.lock
+RUN /opt/corpusmill/venv/bin/uv pip install --python /opt/corpusmill/venv/bin/python --no-deps --require-hashes -r requirements.lock
 COPY pyproject.toml README.md ./
 COPY curation ./curation
 COPY tokenization ./tokenization
