@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import LawError
 from curation.judge import write_step_card
+from curation.routes import SET_ASIDE, count_routes, known_routes
 from curation.run import fsync_folder, publish, read_json, write_json
 from curation.shards import Shard, alive_mask, item_marker, open_table
 from curation.steps import PlacedStep
@@ -103,7 +105,8 @@ def close_step(
 
     Args:
         passes: seconds and peak_rss_mb of a data-set step's passes before its verdicts.
-        facts: what a data-set step says about itself beside its verdicts; kept in the marker for the report.
+        facts: what a data-set step says about itself beside its verdicts; kept in the marker for the report, with the
+            number of documents that a filter set aside for each of its named outputs.
 
     Raises:
         RunError: a shard has no verdicts yet, or a file is damaged.
@@ -117,11 +120,12 @@ def close_step(
             return marker
     dropped: Counter[str] = Counter()
     totals: Counter[str] = Counter()
+    set_aside = Counter(dict.fromkeys(known_routes(placed.step), 0))
     seconds, peak = (passes["seconds"], passes["peak_rss_mb"]) if passes else (0.0, 0.0)
     items = []
     for shard in shards:
         item = item_marker(placed.folder, shard.name)
-        _check_shard(placed, shard, item)
+        set_aside.update(count_routes(placed.step, _check_shard(placed, shard, item)))
         dropped.update(item["dropped"])
         totals.update({key: item[key] for key in ("docs_in", "kept", "bytes_in", "bytes_kept")})
         seconds += item["seconds"]
@@ -136,7 +140,7 @@ def close_step(
         **{key: totals[key] for key in ("bytes_in", "bytes_kept")},
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak, 1),
-        "facts": dict(facts or {}),
+        "facts": {**(facts or {}), **({SET_ASIDE: dict(set_aside)} if set_aside else {})},
         "lasting": _lasting(placed),
         "shards": items,
     }
@@ -163,8 +167,8 @@ def _item_line(placed: PlacedStep, shard: Shard, item: Mapping[str, Any]) -> dic
     }
 
 
-def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> None:
-    """Count one verdict file again and hold it against the step before and its own marker."""
+def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> pa.Table:
+    """Count one verdict file again and hold it against the step before and its own marker; returns what is in it."""
     before = alive_mask(placed.previous, shard)
     reader = open_table(placed.folder / f"{shard.name}.arrow", item["verdict_sha256"], shard.rows)
     table = reader.read_all()
@@ -194,3 +198,4 @@ def _check_shard(placed: PlacedStep, shard: Shard, item: dict[str, Any]) -> None
             f"{where}: {item['docs_in']} documents in, {item['kept']} kept, {n_dropped} dropped; "
             f"the verdict file says {int(before.sum())} in, {int(keep.sum())} kept."
         )
+    return table

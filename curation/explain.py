@@ -19,7 +19,8 @@ from curation.errors import ConfigError
 from curation.pipeline import Pipeline
 from curation.records import EARLIER_SUFFIX
 from curation.report.compare import first_difference
-from curation.report.numbers import value_beside
+from curation.routes import routes_of
+from curation.score_words import score_lines
 from curation.shards import Shard, item_marker, open_table
 from curation.steps import PlacedStep
 from curation.terminal import printable
@@ -46,6 +47,8 @@ class StepVerdict:
     thresholds: dict[str, list[float]]
     meanings: dict[str, str] = field(default_factory=dict)
     """Of the scores that are words: what they say."""
+    route: str | None = None
+    """The output that a dropped document is set aside for."""
 
     @property
     def kept_elsewhere(self) -> str | None:
@@ -152,7 +155,8 @@ def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
     thresholds = {name: list(limits) for name, limits in placed.step.thresholds().items()}
     meanings = {s.name: s.what for s in placed.step.score_columns if isinstance(scores.get(s.name), str)}
     meanings.pop("kept_doc_id", None)  # hex, and the document itself is shown
-    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds, meanings)
+    route = routes_of(placed.step, table.slice(row, 1))[0]
+    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds, meanings, route)
 
 
 def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict[str, Any]]:
@@ -202,11 +206,10 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         word = {True: "kept", False: "dropped", None: "not looked at"}[verdict.keep]
         because = f"  {verdict.reason}: {verdict.sentence}" if verdict.reason else ""
         yield f"  {verdict.step:<{width}}  {word}{because}"
-        for name, value in verdict.scores.items():
-            limits = ", ".join(f"{limit:g}" for limit in verdict.thresholds.get(name, []))
-            number = value_beside(value, verdict.thresholds.get(name, [])) if isinstance(value, float) else value
-            said = f"threshold {limits}" if limits else verdict.meanings.get(name, "")
-            yield f"  {'':<{width}}    {name} = {number}" + (f"  ({said})" if said else "")
+        if verdict.route:
+            yield f"  {'':<{width}}    set aside for {verdict.route}"
+        for line in score_lines(verdict.scores, verdict.thresholds, verdict.meanings):
+            yield f"  {'':<{width}}    {line}"
     for verdict in explanation.verdicts:
         if verdict.kept_elsewhere:
             yield f"  kept instead: doc_id {verdict.kept_elsewhere}, of an earlier run (one of {verdict.step}.against)"

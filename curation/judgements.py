@@ -14,6 +14,9 @@ from curation.shards import Shard, batches, item_marker, open_table
 
 __all__ = ["judgements", "write_judgements"]
 
+_ROWS = 1000
+"""Verdicts that are objects at once, of each step."""
+
 
 def judgements(pipeline: Pipeline) -> Iterator[dict[str, Any]]:
     """For each document, in run order: `{"id", "keep", "reason", "steps": {name: {"keep", "reason", scores...}}}`.
@@ -22,11 +25,9 @@ def judgements(pipeline: Pipeline) -> Iterator[dict[str, Any]]:
     """
     for shard in pipeline.shards:
         verdicts = [_verdict_rows(placed.folder, shard) for placed in pipeline.placed]
-        row = 0
         for _, batch in batches(shard, ["id"]):
             for doc_id in batch.column("id").to_pylist():
-                yield _one(doc_id, {p.name: v[row] for p, v in zip(pipeline.placed, verdicts, strict=True)})
-                row += 1
+                yield _one(doc_id, {p.name: next(v) for p, v in zip(pipeline.placed, verdicts, strict=True)})
 
 
 def _one(doc_id: str, steps: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -34,16 +35,13 @@ def _one(doc_id: str, steps: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return {"id": doc_id, "keep": not reasons, "reason": reasons[0] if reasons else None, "steps": steps}
 
 
-def _verdict_rows(folder: Path, shard: Shard) -> list[dict[str, Any]]:
+def _verdict_rows(folder: Path, shard: Shard) -> Iterator[dict[str, Any]]:
+    """Rows of a verdict file. A few at a time: a score may be a list of many ranges, and as objects they are large."""
     marker = item_marker(folder, shard.name)
-    rows: list[dict[str, Any]] = (
-        open_table(folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all().to_pylist()
-    )
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, bytes):
-                row[name] = value.hex()
-    return rows
+    table = open_table(folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
+    for start in range(0, table.num_rows, _ROWS):
+        for row in table.slice(start, _ROWS).to_pylist():
+            yield {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
 
 
 def write_judgements(pipeline: Pipeline, output: Path) -> int:

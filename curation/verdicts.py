@@ -143,6 +143,15 @@ class Filter(Step):
     def decide(self, scores: pa.RecordBatch) -> Decision:
         """Verdicts from score columns alone. Null scores get a reason or a stated policy."""
 
+    def route_of(self, scores: pa.RecordBatch) -> list[str | None]:
+        """The named output that each document is set aside for; None where it is set aside for none.
+
+        Asked of documents that `decide` dropped with the reason `NAME.routed`, with the same scores, and only of them; each
+        must get a name. Pure, as `decide` is. The names stand in the config, as `route:NAME`. A step that sets nothing aside
+        leaves this as it is.
+        """
+        return [None] * scores.num_rows
+
 
 class DataSetStep(Step):
     """A step that judges by looking at all documents, in passes with bounded memory.

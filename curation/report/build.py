@@ -113,8 +113,8 @@ def _tables(facts: RunFacts, found: Collected, steps: list[StepView]) -> list[Ta
             f"Main script of {'all ' if whole else ''}{scripts.n_in:,} documents{'' if whole else ' drawn by hash'}"
         )
         tables.append(scripts.table(caption, "script", 20, "without letters"))
-    # A label of the language step stands here once more, beside scripts and hosts.
-    tables += next((step.labels for step in steps if step.name == "language"), [])
+    # The language of the language step stands here once more, beside scripts and hosts; its other labels do not.
+    tables += [table for step in steps if step.name == "language" for table in step.labels if table.head == "language"]
     if len(found.hosts):
         caption = f"Hosts by documents, {len(found.hosts) + found.hosts.forgotten:,} in all"
         tables.append(found.hosts.table(caption, "host", MAX_HOST_ROWS, "without an address"))

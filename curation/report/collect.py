@@ -127,7 +127,9 @@ class StepPass:
     """Documents by reason, counted from the verdict files."""
     sketches: dict[str, Sketch] = field(default_factory=dict)
     labels: dict[str, Tally] = field(default_factory=dict)
-    """Scores that are words (a language, a class): in and kept by this step."""
+    """Scores that are words (a language, a class) or lists of them: in and kept by this step."""
+    listed: set[str] = field(default_factory=set)
+    """Which of them are lists: a document counts for each word in it."""
     borders: list[Border] = field(default_factory=list)
     groups: Groups | None = None
     """Groups of copies; steps that find copies only."""
@@ -258,6 +260,11 @@ def _add_score(found: StepPass, name: str, column: pa.Array, judged: _Judged) ->
         words = column.cast(pa.string()) if pa.types.is_boolean(kind) else column
         found.labels.setdefault(name, Tally()).add(words, judged.keep)
         return
+    if (labels := _label_of_items(kind)) is not None:
+        items = pc.struct_field(pc.list_flatten(column), labels)
+        found.listed.add(name)
+        found.labels.setdefault(name, Tally()).add_items(items, pc.list_parent_indices(column), judged.keep)
+        return
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         found.not_drawn.add(name)
         return
@@ -266,6 +273,15 @@ def _add_score(found: StepPass, name: str, column: pa.Array, judged: _Judged) ->
     for border in found.borders:
         if border.score == name:
             border.add(judged, values)
+
+
+def _label_of_items(kind: pa.DataType) -> str | None:
+    """Name of the label in a list of `{label, share}`, as the languages of a document with their shares; else None."""
+    if not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
+        return None
+    fields = [kind.value_type.field(i) for i in range(kind.value_type.num_fields)]
+    is_share = len(fields) == 2 and pa.types.is_string(fields[0].type) and pa.types.is_floating(fields[1].type)
+    return str(fields[0].name) if is_share else None
 
 
 def _add_groups(groups: Groups, looked: pa.Table, judged: _Judged, reasons: Sequence[str]) -> None:

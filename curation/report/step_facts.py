@@ -14,7 +14,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from curation.report.numbers import value
+from curation.report.numbers import noun, value
+from curation.routes import SET_ASIDE
 
 __all__ = ["VIEWS", "Count", "Fact", "FactsView", "alarms_of", "facts_view", "number", "text_of"]
 
@@ -66,10 +67,22 @@ def facts_view(step: str, facts: Mapping[str, Any]) -> FactsView | None:
         module, _, name = VIEWS[step].partition(":")
         view: Callable[[Mapping[str, Any]], FactsView] = getattr(import_module(module), name)
         return view(facts)
-    lines = [
-        Fact(name.replace("_", " "), text) for name in facts if name != "alarms" and (text := text_of(facts[name]))
+    lines = _set_aside(facts.get(SET_ASIDE))
+    lines += [
+        Fact(name.replace("_", " "), text)
+        for name in facts
+        if name not in ("alarms", SET_ASIDE) and (text := text_of(facts[name]))
     ]
     return FactsView("What the step says", lines[:MAX_FACTS]) if lines else None
+
+
+def _set_aside(found: Any) -> list[Fact]:
+    """A line for each named output, with the command that writes it."""
+    return [
+        Fact(f"set aside for {name}", noun(n, "document"), f"corpusmill export RUN --route {name} --output FILE")
+        for name, n in (found.items() if isinstance(found, Mapping) else ())
+        if isinstance(n, int)
+    ]
 
 
 def alarms_of(facts: Mapping[str, Any]) -> list[str]:

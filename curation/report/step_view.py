@@ -23,6 +23,7 @@ from curation.report.samples import Place, Sampled, find_documents, read_samples
 from curation.report.sketch import Sketch
 from curation.report.step_facts import FactsView, alarms_of, facts_view
 from curation.report.tally import TallyTable
+from curation.score_words import list_words
 from curation.shards import Shard, open_table
 
 __all__ = ["Chart", "CopyGroup", "Reason", "Sample", "SampleGroup", "StepView", "step_views"]
@@ -30,6 +31,8 @@ __all__ = ["Chart", "CopyGroup", "Reason", "Sample", "SampleGroup", "StepView", 
 LOOKED_ENOUGH = 1000
 """Documents after which a rule that never fired is worth naming."""
 MAX_LABEL_ROWS = 15
+MAX_LIST_ITEMS = 6
+"""Items of a score that is a list, which a sample shows."""
 N_MEMBERS = 3
 """Copies of each of the largest groups that are shown beside their kept document."""
 
@@ -260,7 +263,8 @@ def _add_scores(view: StepView, step: StepPass) -> None:
             continue
         sketch, tally = step.sketches.get(name), step.labels.get(name)
         if tally is not None and len(tally):
-            view.labels.append(tally.table(f"{name}: {score['what']}", name, MAX_LABEL_ROWS))
+            counted = " (a document counts for each of them)" if name in step.listed else ""
+            view.labels.append(tally.table(f"{name}: {score['what']}{counted}", name, MAX_LABEL_ROWS))
         if sketch is None or not sketch.total or (name == "group_size" and step.groups is not None):
             continue
         limits = [float(limit) for limit in thresholds.get(name, [])]
@@ -380,8 +384,11 @@ def _scores(step: StepPass, row: dict[str, Any], sorted_by: str) -> list[tuple[s
             continue
         if name == "group_size" and found <= 1:
             continue
-        is_number = isinstance(found, int | float) and not isinstance(found, bool)
         limits = step.step.card["thresholds"].get(name, [])
         part = "by" if name == sorted_by else "decides" if limits else ""
-        scores.append((name, value_beside(found, limits, units.get(name, "")) if is_number else str(found), part))
+        if isinstance(found, int | float) and not isinstance(found, bool):
+            words = value_beside(found, limits, units.get(name, ""))
+        else:
+            words = list_words(found, MAX_LIST_ITEMS) if isinstance(found, list) else str(found)
+        scores.append((name, words, part))
     return scores

@@ -68,6 +68,23 @@ class Tally:
         if len(self._counts) > MAX_LABELS:
             self._forget()
 
+    def add_items(self, labels: pa.Array, documents: pa.Array, kept: npt.NDArray[np.bool_]) -> None:
+        """Count labels of which a document may have several, each once.
+
+        Args:
+            labels: one for each item of each document, in order.
+            documents: int[items], the place of each item's document in `kept`, ascending.
+            kept: bool[n].
+        """
+        owners = documents.to_numpy(zero_copy_only=False).astype(np.int64)
+        self.add(labels, kept[owners])
+        # The totals are of documents, not of items.
+        with_any = np.zeros(len(kept), np.bool_)
+        with_any[owners] = True
+        self.n_in += len(kept) - len(owners)
+        self.n_kept += int(kept.sum()) - int(kept[owners].sum())
+        self.unlabelled += int((~with_any).sum())
+
     def _forget(self) -> None:
         ranked = sorted(self._counts.items(), key=lambda item: (-item[1][0], item[0]))
         self.forgotten += len(ranked) - MAX_LABELS // 2
