@@ -1,0 +1,1 @@
+"""Which language each line and each document is written in."""
