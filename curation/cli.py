@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from curation.errors import ConfigError, CorpusmillError
+from curation.export_command import add_export_arguments, export, positive
 from curation.terminal import printable_lines
 
 if TYPE_CHECKING:
@@ -71,16 +72,9 @@ def _add_job(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_units=30"
     )
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
+        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
-    return value
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -141,18 +135,15 @@ def _add_export(commands: _Commands) -> None:
     parser = _command(
         commands,
         "export",
-        "write the kept documents of a run, or their signatures",
+        "write the kept documents of a run, those that were set aside, or signatures",
         """
 corpusmill export out/runs/web-20260520-142322-8c4a --output kept.jsonl.zst
-corpusmill export RUN --signatures kept.index        for `near.against` of later runs, without the texts""",
+corpusmill export RUN -o 'by-language/{language}.parquet'       a file for each language, in a folder of their own
+corpusmill export RUN --route mixed -o mixed.jsonl.zst          what a filter has set aside for `mixed`
+corpusmill export RUN --signatures kept.index                   for `near.against` of later runs, without the texts""",
     )
     _add_run_argument(parser)
-    files = parser.add_mutually_exclusive_group(required=True)
-    files.add_argument("--output", type=Path, metavar="FILE", help=".jsonl, .jsonl.gz, .jsonl.zst or .parquet")
-    files.add_argument("--signatures", type=Path, metavar="FILE", help="a signature index instead, an Arrow file")
-    parser.add_argument(
-        "--num-perm", type=_positive, metavar="N", help="permutations of a signature (default: near.num_perm, or 128)"
-    )
+    add_export_arguments(parser)
     parser.set_defaults(function=_export)
 
 
@@ -329,16 +320,8 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from curation.dedup.index_file import export_signatures
-    from curation.export import export_kept
-
-    if arguments.num_perm and not arguments.signatures:
-        raise ConfigError("--num-perm is for --signatures: documents have no signature.")
-    if arguments.signatures:
-        count = export_signatures(_open(arguments), arguments.signatures, arguments.num_perm)
-    else:
-        count = export_kept(_open(arguments), arguments.output)
-    log.info("%d documents written to %s", count, arguments.signatures or arguments.output)
+    for line in export(_open(arguments), arguments):
+        print(line)
     return 0
 
 

@@ -118,10 +118,19 @@ def close_step(
         marker: dict[str, Any] = read_json(done)
         if [s["name"] for s in marker["shards"]] == [s.name for s in shards]:
             return marker
+    marker = _marker(placed, shards, passes or {"seconds": 0.0, "peak_rss_mb": 0.0}, facts or {})
+    write_json(done, marker)
+    return marker
+
+
+def _marker(
+    placed: PlacedStep, shards: Sequence[Shard], passes: Mapping[str, float], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What `_done.json` will say, counted from the verdict files."""
     dropped: Counter[str] = Counter()
     totals: Counter[str] = Counter()
     set_aside = Counter(dict.fromkeys(known_routes(placed.step), 0))
-    seconds, peak = (passes["seconds"], passes["peak_rss_mb"]) if passes else (0.0, 0.0)
+    seconds, peak = passes["seconds"], passes["peak_rss_mb"]
     items = []
     for shard in shards:
         item = item_marker(placed.folder, shard.name)
@@ -131,7 +140,7 @@ def close_step(
         seconds += item["seconds"]
         peak = max(peak, item["peak_rss_mb"])
         items.append(_item_line(placed, shard, item))
-    marker = {
+    return {
         "name": placed.name,
         "digest": placed.digest,
         "docs_in": totals["docs_in"],
@@ -140,12 +149,10 @@ def close_step(
         **{key: totals[key] for key in ("bytes_in", "bytes_kept")},
         "seconds": round(seconds, 3),
         "peak_rss_mb": round(peak, 1),
-        "facts": {**(facts or {}), **({SET_ASIDE: dict(set_aside)} if set_aside else {})},
+        "facts": {**facts, **({SET_ASIDE: dict(set_aside)} if set_aside else {})},
         "lasting": _lasting(placed),
         "shards": items,
     }
-    write_json(done, marker)
-    return marker
 
 
 def _lasting(placed: PlacedStep) -> dict[str, int]:
