@@ -1,0 +1,319 @@
+"""Tokens that may hold what has no language: addresses, file names, numbers, code; and what is left of them.
+
+A token is cut into groups, runs of letters, digits and the signs that join names (`. / : @ _ = -`). A group
+goes as a whole where one of these stands in it:
+
+| what | example |
+| --- | --- |
+| a scheme, or `www.` at its start | https://a.example/b, www.example.org |
+| `@` beside a letter or digit | mail@example.org, @handle |
+| `.` after two letters or digits and before a small letter | config.yaml, example.org/a (but not e.g., z.B.) |
+| `_` between letters or digits | pip_install |
+| `/` at its start and once more, or three of them | /usr/lib/x, a/b/c/d (but not and/or) |
+| `\\` before a letter | C:\\x, \\alpha |
+| `::` or `=` after a letter or digit | std::vector, a=b |
+| `$` before a letter | $HOME |
+| a capital after a small letter, twice in one word | getElementById (but not McDonald, isiZulu) |
+| `()` after it | main() |
+
+Of any other group the runs of ASCII letters and digits with a digit go (x86, 12,345.67), and all signs but
+punctuation. A hashtag keeps its words: `#BlackLivesMatter2020` is Black Lives Matter. All rules look at
+neighbours only, so that what is left of a token would be left again. Every step is linear in the token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.text.decode import decode
+from curation.text.jit import inlined
+from curation.text.memory import Int, byte_at, store_byte
+from curation.text.spans import Int64s
+from curation.text.tables import CharClass, Role, Script
+
+__all__ = [
+    "CODED",
+    "LOWER",
+    "MARKS",
+    "PLAIN",
+    "SEPARATORS",
+    "UPPER",
+    "ascii_kind",
+    "careful",
+    "is_token_letter",
+]
+
+LOWER, UPPER, DIGIT, KEPT, PLAIN, GROUP, CODE_MARK, SEPARATOR = (1 << i for i in range(8))
+WORD = LOWER | UPPER | DIGIT
+MARKS, CODED, SEPARATORS = range(3)
+"""Columns of a line's facts: code marks, bytes of dropped code tokens, signs that separate links of a menu."""
+LETTER, LETTER_ROLE, HANGUL = int(CharClass.LETTER), int(Role.LETTER), int(Script.HANGUL)
+KEEP, DROP, CODE, HASHTAG = range(4)
+
+
+def _ascii_kinds() -> npt.NDArray[np.int64]:
+    """int64[128]: bits of each ASCII character; 0 for blanks, controls and `<`, at which tokens end."""
+    kinds = np.zeros(128, np.int64)
+    sets = {
+        LOWER: "abcdefghijklmnopqrstuvwxyz",
+        UPPER: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+        DIGIT: "0123456789",
+        KEPT: "!\"'(),-.:;?",
+        GROUP: "_./\\@:=-",
+        CODE_MARK: "{}()[];=>/\\|&#$",
+        SEPARATOR: "|>",
+    }
+    for bit, characters in sets.items():
+        for character in characters:
+            kinds[ord(character)] |= bit
+    kinds[kinds & WORD != 0] |= GROUP
+    kinds[kinds & (LOWER | UPPER | KEPT) != 0] |= PLAIN
+    kinds[0x21:0x7F] |= 1 << 8  # every other sign of a token
+    kinds[ord("<")] = 0
+    return kinds
+
+
+ASCII_KINDS = _ascii_kinds()
+
+
+@inlined
+def ascii_kind(byte: Int) -> Int:
+    """Bits of an ASCII character."""
+    return np.int64(ASCII_KINDS[np.uint64(byte)])
+
+
+@inlined
+def is_token_letter(kind: Int) -> bool:
+    """A letter of a script that is written with blanks between words, hangul apart."""
+    return bool(kind & 0xFF == LETTER | LETTER_ROLE << 4 and kind >> 8 != HANGUL)
+
+
+@inlined
+def _kind_at(p: Int, stop: Int) -> Int:
+    """Bits of the character at address `p`; GROUP and LOWER | UPPER for one outside of ASCII, 0 at the token's end."""
+    if p >= stop:
+        return np.int64(0)
+    byte = byte_at(p)
+    return ascii_kind(byte) if byte < 0x80 else np.int64(LOWER | UPPER | GROUP)
+
+
+@inlined
+def _ends_address(byte: Int) -> bool:
+    """`"` `>` `` ` `` `{` `}` `|` `\\` `^` `[` `]` `)`, none of which ends in an address unescaped."""
+    return byte in (0x22, 0x3E, 0x60, 0x7B, 0x7D, 0x7C, 0x5C, 0x5E, 0x5B, 0x5D, 0x29)
+
+
+@inlined
+def _address_end(p: Int, stop: Int) -> Int:
+    while p < stop and not _ends_address(byte_at(p)):
+        p += 1
+    return p
+
+
+@inlined
+def _is_www(p: Int, stop: Int) -> bool:
+    if p + 4 >= stop or byte_at(p + 3) != 0x2E:
+        return False
+    return bool(byte_at(p) | 32 == 0x77 and byte_at(p + 1) | 32 == 0x77 and byte_at(p + 2) | 32 == 0x77)
+
+
+@inlined
+def _sign_verdict(p: Int, stop: Int, byte: Int, before: Int, name: bool, hashtag: bool) -> Int:
+    """What the sign at address `p` says of its group. `before`: bits of what stands before; `name`: see `_judge`."""
+    after = _kind_at(p + 1, stop)
+    if byte == 0x2E:
+        return CODE if name and after & WORD == LOWER else KEEP
+    if byte == 0x3A and after and byte_at(p + 1) == 0x3A:
+        return CODE if before & WORD and _kind_at(p + 2, stop) & WORD else KEEP
+    if byte == 0x40:
+        return DROP if (before | after) & WORD else KEEP
+    if byte == 0x5F:
+        return CODE if before & WORD and after & WORD and not hashtag else KEEP
+    if byte == 0x5C:
+        return CODE if after & (LOWER | UPPER) else KEEP
+    if byte == 0x3D:
+        return CODE if before & WORD and after else KEEP
+    return np.int64(KEEP)
+
+
+@inlined
+def _judge(p: Int, stop: Int) -> tuple[Int, Int]:
+    """KEEP, DROP, CODE or HASHTAG, and the end of the group at address `p`.
+
+    `name` below: what stands right before could be the name of a file or host, two or more ASCII letters
+    or digits, not all digits, and no other letter before them.
+    """
+    if _is_www(p, stop):
+        return np.int64(DROP), _address_end(p, stop)
+    start, verdict, hashtag = p, KEEP, False
+    first = byte_at(p)
+    if first == 0x23 or first == 0x24:  # `#` or `$`, which the caller found before a letter
+        hashtag = first == 0x23
+        verdict = KEEP if hashtag else CODE
+        p += 1
+    before, length, letters, camels, slashes, rooted, foreign = 0, 0, 0, 0, 0, False, False
+    while p < stop:
+        byte = byte_at(p)
+        if byte >= 0x80:
+            before, length, letters, camels, foreign = LOWER | UPPER, 0, 0, 0, True
+            p += decode(p, stop)[1]
+            continue
+        kind = ascii_kind(byte)
+        if kind & GROUP == 0:
+            break
+        if kind & WORD:
+            if kind & UPPER and before & WORD == LOWER:
+                camels += 1
+                if camels > 1 and not hashtag:
+                    verdict = CODE
+                if hashtag:
+                    length, letters, foreign = 0, 0, False
+            if kind & DIGIT:
+                foreign, camels = False, 0
+            else:
+                letters += 1
+            length += 1
+        else:
+            if byte == 0x3A and p + 2 < stop and byte_at(p + 1) == 0x2F and byte_at(p + 2) == 0x2F and letters:
+                return np.int64(DROP), _address_end(p, stop)
+            if byte == 0x2F:
+                slashes += 1
+                rooted |= before & WORD == 0 and _kind_at(p + 1, stop) & WORD != 0
+                if slashes > 2 or (rooted and slashes > 1):
+                    verdict = CODE
+            said = _sign_verdict(p, stop, byte, before, length > 1 and letters > 0 and not foreign, hashtag)
+            verdict = said if said != KEEP else verdict
+            length, letters, camels, foreign = 0, 0, 0, False
+        before = kind
+        p += 1
+    if before & WORD and p + 1 < stop and byte_at(p) == 0x28 and byte_at(p + 1) == 0x29:
+        return np.int64(CODE), p
+    if verdict == KEEP and hashtag:
+        return np.int64(HASHTAG), p
+    return np.int64(verdict), max(p, start + 1)
+
+
+@inlined
+def _entity_end(p: Int, stop: Int) -> Int:
+    """Address after the HTML entity that begins with the `&` at address `p`, or `p` if it is none."""
+    at = p + 1
+    if at < stop and byte_at(at) == 0x23:
+        at += 1
+    first = at
+    while at < stop and at < p + 12 and byte_at(at) < 0x80 and ascii_kind(byte_at(at)) & WORD:
+        at += 1
+    return at + 1 if at > first and at < stop and byte_at(at) == 0x3B else p
+
+
+@inlined
+def _run_end(p: Int, stop: Int) -> tuple[Int, bool]:
+    """Where the ASCII letters and digits at address `p` end, and whether a digit is among them."""
+    digits = 0
+    while p < stop and byte_at(p) < 0x80:
+        kind = ascii_kind(byte_at(p))
+        if kind & WORD == 0:
+            break
+        digits |= kind & DIGIT
+        p += 1
+    return p, digits != 0
+
+
+@inlined
+def _starts_group(p: Int, stop: Int, byte: Int, kind: Int) -> bool:
+    if byte == 0x23 or byte == 0x24:
+        return bool(_kind_at(p + 1, stop) & (LOWER | UPPER))
+    return bool(kind & GROUP)
+
+
+@inlined
+def _put(o: Int, out: Int, gap: bool, byte: Int) -> Int:
+    if gap and o > out:
+        store_byte(o, 0x20)
+        o += 1
+    store_byte(o, byte)
+    return o + 1
+
+
+@inlined
+def _hashtag(p: Int, end: Int, out: Int, o: Int, gap: bool) -> tuple[Int, bool]:
+    """Write the words in the ASCII letters and digits of a hashtag."""
+    before = 0
+    while p < end:
+        byte = byte_at(p)
+        kind = ascii_kind(byte)
+        if kind & DIGIT:
+            gap = True
+        else:
+            o = _put(o, out, gap or (kind & UPPER != 0 and before & LOWER != 0), byte)
+            gap = False
+        before = kind
+        p += 1
+    return o, gap
+
+
+@inlined
+def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tuple[Int, bool]:
+    """Write what is language of the token from address `p` to `stop` to address `o` of a line that begins at `out`.
+
+    `gap`: a blank is owed before it. Returns the new `o` and `gap`. A sign that goes leaves a gap;
+    punctuation after one stays with the word before, or goes. A hashtag may get one blank for two
+    bytes, so at most 3 bytes are written for 2. A token without any letter leaves nothing.
+    """
+    first, removed, lettered, tag = o, False, False, False
+    group_end = p
+    while p < stop:
+        byte = byte_at(p)
+        kind = _kind_at(p, stop)
+        if p >= group_end:
+            tag = False
+            if _starts_group(p, stop, byte, kind):
+                verdict, group_end = _judge(p, stop)
+                if verdict in (DROP, CODE):
+                    facts[CODED] += group_end - p if verdict == CODE else 0
+                    p, gap, removed = group_end, True, True
+                    continue
+                tag = verdict == HASHTAG
+        if byte >= 0x80:
+            length = decode(p, stop)[1]
+            o, gap, lettered = _put(o, out, gap, byte), False, True
+            for i in range(1, length):
+                store_byte(o, byte_at(p + i))
+                o += 1
+            p += length
+        elif kind & WORD:
+            end, digits = _run_end(p, stop)
+            if not digits or tag:
+                was = o
+                o, gap = _words(p, end, out, o, gap, tag)
+                lettered |= o > was
+                removed |= digits
+            else:
+                gap = removed = True
+            p = end
+        elif kind & KEPT:
+            facts[MARKS] += kind & CODE_MARK != 0
+            if not (gap and removed):
+                o, gap = _put(o, out, gap, byte), False
+            elif lettered and (byte in (0x21, 0x2C, 0x2E, 0x3A, 0x3B, 0x3F)):
+                store_byte(o, byte)
+                o += 1
+            p += 1
+        else:
+            after = _entity_end(p, stop) if byte == 0x26 else p
+            facts[MARKS] += after == p and kind & CODE_MARK != 0
+            facts[SEPARATORS] += kind & SEPARATOR != 0
+            p, gap, removed = max(after, p + 1), True, True
+    if removed and not lettered:
+        return first, True
+    return o, gap
+
+
+@inlined
+def _words(p: Int, end: Int, out: Int, o: Int, gap: bool, tag: bool) -> tuple[Int, bool]:
+    if tag:
+        return _hashtag(p, end, out, o, gap)
+    while p < end:
+        o, gap = _put(o, out, gap, byte_at(p)), False
+        p += 1
+    return o, gap
