@@ -159,3 +159,4 @@ def test_the_report_shows_languages_and_what_is_set_aside(pipeline: Pipeline) ->
     assert page.count("<caption>language: language of most lines</caption>") == 2  # of the step, and beside the scripts
     assert page.count("<caption>class: how it was found</caption>") == 1
     assert "not drawn: spans" in page
+    assert "by-language/{language}.jsonl.zst" in page
