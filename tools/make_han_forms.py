@@ -46,10 +46,10 @@ NOT_JAPANESE = frozenset("爲啓裏僞峯衆粧畠")
 ITERATION_MARKS = "\u3005\u3006"
 """The marks of Japanese that Unicode counts as Han."""
 
-FUNCTION = frozenset("它个于从從於很跟找们們这這沒么麼吗嗎呢吧啊嘛你您她怎哪")
+FUNCTION = frozenset("它个于从很跟找们們这這沒么麼吗嗎呢吧啊嘛你您她怎哪")
 """Function words of Chinese that no Japanese compound of kanji alone holds, or hardly one."""
 
-PARTICLES = frozenset("的了是也但我他在到被已且把就都不和有些没什那")
+PARTICLES = frozenset("的了是也但我他在到被已且把就都不和有些没什那於從")
 """Function words of Chinese that are parts of Japanese compounds too: one of them says nothing."""
 
 FLAGS = ("simplified", "traditional", "japanese", "chinese", "kyujitai", "function", "particle")

@@ -52,6 +52,9 @@ WORTH = 4
 HANGUL_SHARE = 4
 """A piece is Korean from one Hangul in so many letters on: Korean with hanja; less is a word quoted in Chinese."""
 
+SENTENCE = 10
+"""Han characters from which on a piece without kana is hardly Japanese: old forms beside a particle decide for Chinese."""
+
 FADE = 0.5
 """Weight of a line's neighbour as context, against the next nearer one's."""
 
@@ -80,7 +83,9 @@ def label_cjk(data: Bytes, lines: Spans) -> CjkLines:
 
     Raises InputError where a span leaves the data.
     """
-    pieces = sentence_spans(data, lines.starts, lines.ends)
+    whole = han_evidence(data, lines.starts, lines.ends)
+    speaks = whole[:, [HAN, HIRAGANA, KATAKANA, HANGUL]].any(axis=1)
+    pieces = sentence_spans(data, lines.starts, np.where(speaks, lines.ends, lines.starts))
     return cjk_labels(han_evidence(data, pieces.starts, pieces.ends), pieces.offsets, lines.offsets)
 
 
@@ -107,6 +112,8 @@ def _piece_language(e: Counts) -> Int:
     if e[HANGUL] and e[HANGUL] * HANGUL_SHARE >= e[HAN] + kana + e[HANGUL]:
         return KO
     strong = e[CHINESE] + e[FUNCTION]
+    if kana + e[JAPANESE] == 0 and e[HAN] >= SENTENCE and e[KYUJITAI] >= 2 and e[PARTICLE]:
+        strong += 1
     chinese = 4 * strong + 2 * e[KYUJITAI] + 2 * max(e[PARTICLE] - 1, 0)
     japanese = 2 * e[HIRAGANA] + e[KATAKANA] + 4 * e[JAPANESE]
     if strong == 0 and e[KYUJITAI] == 0:

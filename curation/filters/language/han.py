@@ -28,7 +28,7 @@ import numpy.typing as npt
 from curation.text import CharClass, Script, Spans, kernel
 from curation.text.decode import ascii_run, decode, kind_of, low_bits
 from curation.text.jit import inlined
-from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits
+from curation.text.memory import Int, address_of, byte_at, bytes_in, count_bits, load32
 from curation.text.spans import Bytes, Int64s, bounds
 from curation.text.tables import KIND_BLOCKS, KIND_INDEX
 
@@ -77,6 +77,8 @@ FIELD_FULL = 255
 
 CUT_AFTER = frozenset("。！？｡!?|｜)）」』》〉】〕”]｝}｣\t")
 CUT_BEFORE = frozenset("(（「『《〈【〔“[｛{｢")
+IDEOGRAPH_LEAD, LAST_LEAD = 0xE4, 0xEC
+"""First bytes of U+4000 to U+CFFF: no character there cuts, and every one has 3 bytes."""
 SPLIT_NOT, SPLIT_AFTER, SPLIT_BEFORE = range(3)
 
 
@@ -224,7 +226,14 @@ def _next_cut(p: Int, end: Int) -> Int:
     """Address where the piece that begins at `p` < `end` ends."""
     start = p
     while p < end:
-        code, length = decode(p, end)
+        if p + 4 <= end:
+            word = load32(p)
+            if word & 0xC0C0F0 == 0x8080E0 and IDEOGRAPH_LEAD <= word & 0xFF <= LAST_LEAD:
+                p += 3
+                continue
+        code, length = byte_at(p), 1
+        if code >= 0x80:
+            code, length = decode(p, end)
         split = SPLITS[np.uint64(code)] if code < 0x10000 else SPLIT_NOT
         if split == SPLIT_BEFORE and p > start:
             return p
