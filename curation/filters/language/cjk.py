@@ -46,8 +46,9 @@ HAN, SIMPLIFIED, TRADITIONAL, JAPANESE, CHINESE, KYUJITAI, FUNCTION, PARTICLE, H
     map(int, Evidence)
 )
 
-WORTH = 4
-"""Letters of an alphabet that one character is worth, where lines are asked what most of their letters are."""
+WORTH = 6
+"""Letters of an alphabet that one character is worth, where lines are asked what most of their letters are: a word each, so
+that a Chinese sentence full of English terms is Chinese (B039), and an English one that quotes a Chinese word English."""
 
 HANGUL_SHARE = 4
 """A piece is Korean from one Hangul in so many letters on: Korean with hanja; less is a word quoted in Chinese."""
@@ -141,9 +142,9 @@ def _weigh_lines(
             e = evidence[piece]
             kana = e[HIRAGANA] + e[KATAKANA]
             n = e[HAN] + kana + e[HANGUL]
+            language = _piece_language(e)
             worth += WORTH * n
             other += e[OTHER]
-            language = _piece_language(e)
             if language == ZH:
                 letters[line, ZH] += e[HAN]
                 letters[line, JA] += kana
