@@ -54,7 +54,12 @@ def labels(*documents: str) -> list[str]:
         ("支票，提示", "zho_Hani", NO_EVIDENCE, "B052: shared characters must not choose between the standards"),
         (ENGLISH, "", NO_EVIDENCE, "nothing to label"),
         ("请把 pull request 合并到 main branch 再 deploy 到 staging", "zho_Hans", BY_ITSELF, "B039: English terms"),
-        ("先跑 pip install 再改 config.yaml 然后 restart server", "zho_Hans", BY_ITSELF, "the same"),
+        (
+            "先跑 pip install 再改 config.yaml 然后 restart server",
+            "zho_Hani",
+            BY_ITSELF,
+            "the same; no form of one standard",
+        ),
         ("The word 中国 means the middle kingdom.", "", NO_EVIDENCE, "two characters quoted in English"),
         ("", "", NO_EVIDENCE, "an empty line"),
         ("12345 !!! 😀", "", NO_EVIDENCE, "B037: no letters"),
