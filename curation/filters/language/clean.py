@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from curation.filters.language.blocks import copy, copy64
 from curation.filters.language.tokens import (
     CODED,
     LOWER,
@@ -41,6 +42,7 @@ LETTER, MARK, PUNCTUATION, CONTROL = (
 )
 SPACE, SYMBOL, EMOJI = int(CharClass.SPACE), int(CharClass.SYMBOL), int(CharClass.EMOJI)
 IGNORABLE, HANGUL = int(Role.IGNORABLE), int(Script.HANGUL)
+UNSPACED_LETTER = LETTER | int(Role.UNSPACED) << 4
 ZWNJ, ZWJ = 0x200C, 0x200D
 UNFIT = -1
 """What `clean_line` returns for a line that has to be settled first: see `lines.settled`."""
@@ -195,20 +197,12 @@ def _plain_run(p: Int, end: Int, run: Int, facts: Int64s) -> tuple[Int, Int]:
 
 
 @inlined
-def copy(p: Int, n: Int, o: Int) -> Int:
-    """Copy n bytes from address `p` to `o`; returns the address after them."""
-    for i in range(n):
-        store_byte(o + i, byte_at(p + i))
-    return o + n
-
-
-@inlined
-def _write(p: Int, n: Int, out: Int, o: Int, gap: bool) -> Int:
-    """Copy n bytes, after a blank if one is owed and they are not the line's first."""
+def _blank(out: Int, o: Int, gap: bool) -> Int:
+    """Write a blank if one is owed and it is not the line's first character."""
     if gap and o > out:
         store_byte(o, 0x20)
         o += 1
-    return copy(p, n, o)
+    return o
 
 
 @inlined
@@ -221,7 +215,9 @@ def _is_clear(p: Int, start: Int) -> bool:
 
 
 @inlined
-def _other(p: Int, length: Int, code: Int, start: Int, out: Int, o: Int, gap: bool, settled: bool) -> tuple[Int, bool]:
+def _other(
+    p: Int, length: Int, code: Int, start: Int, limit: Int, out: Int, o: Int, gap: bool, settled: bool
+) -> tuple[Int, bool]:
     """Write or skip the character at address `p`, not ASCII and of no token. Returns the new `o`, or UNFIT, and `gap`."""
     kind = kind_of(code)
     char_class = kind & 15
@@ -232,7 +228,7 @@ def _other(p: Int, length: Int, code: Int, start: Int, out: Int, o: Int, gap: bo
             and _unsettled(code, p, start)
         ):
             return np.int64(UNFIT), gap
-        return _write(p, length, out, o, gap), False
+        return copy(p, length, _blank(out, o, gap), limit), False
     if char_class == CONTROL and kind >> 4 & 15 == IGNORABLE and code != ZWNJ and code != ZWJ:
         if not settled and not _is_clear(p, start):
             return np.int64(UNFIT), gap
@@ -253,10 +249,14 @@ def clean_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, facts: Int
         if byte >= 0x80:
             code, length = decode(p, end)
             kind = kind_of(code)
+            if kind & 0xFF == UNSPACED_LETTER:  # none of these joins with what stands before it
+                o, gap = copy(p, length, _blank(out, o, gap), limit), False
+                p += length
+                continue
             # a mark after a gap begins a token, as it would in what is written
             if not (is_token_letter(kind) or (kind & 15 == MARK and (gap or o == out))):
                 facts[SEPARATORS] += code in (0xB7, 0xBB, 0x2022, 0x203A, 0xFF5C)
-                o, gap = _other(p, length, code, start, out, o, gap, settled)
+                o, gap = _other(p, length, code, start, limit, out, o, gap, settled)
                 if o == UNFIT:
                     return np.int64(UNFIT)
                 p += length
@@ -270,14 +270,17 @@ def clean_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, facts: Int
             run = ascii_run(p, end, limit)
             n, step = _plain_run(p, end, run, facts) if run > 1 else (0, 0)
             if n > 0:
-                o, gap = _write(p, n, out, o, gap), step > n
+                o = _blank(out, o, gap)
+                copy64(p, o)
+                o += n
+                gap = step > n
                 p += step
                 continue
         stop, flags = _scan(p, start, end, settled)
         if flags == UNFIT:
             return np.int64(UNFIT)
         if flags == 0:
-            o, gap = _write(p, stop - p, out, o, gap), False
+            o, gap = copy(p, stop - p, _blank(out, o, gap), limit), False
         else:
             o, gap = careful(p, stop, out, o, gap, facts)
         p = stop

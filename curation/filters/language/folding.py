@@ -9,17 +9,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.language.blocks import copy, fold64
+from curation.filters.language.tokens import LETTERS, STOPS, UNSPACED
 from curation.text.characters import Counts
 from curation.text.decode import ascii_run, decode, kind_of, low_bits
 from curation.text.jit import inlined
-from curation.text.memory import Int, byte_at, bytes_in, count_bits, store_byte
-from curation.text.tables import N_CODE_POINTS, CharClass, Script, two_level
+from curation.text.memory import Int, byte_at, bytes_in, count_bits, store_byte, trailing_zeros
+from curation.text.spans import Int64s
+from curation.text.tables import N_CODE_POINTS, CharClass, Role, Script, two_level
 
 __all__ = ["LOWER_BLOCKS", "LOWER_INDEX", "fold_line"]
 
 LETTER, MARK, LATIN = int(CharClass.LETTER), int(CharClass.MARK), int(Script.LATIN)
 LAST_CASED = 0x1E944
-DOTTED_I, FINAL_QUOTE = 0x130, 0x2019
+UNSPACED_LETTER = LETTER | int(Role.UNSPACED) << 4
+DOTTED_I, APOSTROPHE = 0x130, 0x2019
+STOP_SIGNS = np.array([ord(sign) for sign in "…。！？；，、．｡､؟،؛۔।॥։።፣፤፧၊။។៕།༎"], np.int64)
+"""Ends of sentences and of their parts, outside of ASCII."""
 
 
 def _lowers() -> npt.NDArray[np.int32]:
@@ -35,17 +41,6 @@ def _lowers() -> npt.NDArray[np.int32]:
 
 LOWER_INDEX, LOWER_BLOCKS = two_level(_lowers())
 """int32[n_blocks * 64]: distance to the lower case."""
-
-
-def _ascii_folds() -> npt.NDArray[np.int64]:
-    """int64[128]: what an ASCII character becomes; 0 for a blank."""
-    folds = np.zeros(128, np.int64)
-    for character in "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'-":
-        folds[ord(character)] = ord(character.lower())
-    return folds
-
-
-ASCII_FOLDS = _ascii_folds()
 
 
 @inlined
@@ -76,49 +71,90 @@ def _put_code(o: Int, code: Int) -> Int:
 
 
 @inlined
-def fold_line(p: Int, end: Int, limit: Int, out: Int, counts: Counts) -> Int:
+def _is_stop(code: Int) -> bool:
+    found = False
+    for sign in STOP_SIGNS:
+        found |= sign == code
+    return found
+
+
+@inlined
+def _ascii_stops(p: Int, run: Int) -> bool:
+    """Whether one of `, . ! ? ;` is among the next bytes."""
+    found = bytes_in(p, 2, 0x2E, 1) | bytes_in(p, 0, 0x21, 1) | bytes_in(p, 4, 0x3F, 1)
+    return bool(found & low_bits(run) != 0)
+
+
+@inlined
+def _fold_ascii(p: Int, run: Int, o: Int, kept: bool) -> tuple[Int, bool]:
+    """Fold `run` <= 64 ASCII bytes from address `p` to `o`, 64 bytes at once between those that go.
+
+    `kept`: the last byte written is no blank. Returns the new `o` and `kept`.
+    """
+    one, mask = np.uint64(1), low_bits(run)
+    blanks = ~(bytes_in(p, 0x20, 0x61, 26) | bytes_in(p, 0, 0x27, 1) | bytes_in(p, 0, 0x2D, 1)) & mask
+    gone = blanks & (blanks << one | np.uint64(not kept))
+    done = 0
+    while gone:
+        at = trailing_zeros(gone)
+        if at > done:
+            fold64(p + done, o)
+            o += at - done
+        done = at + 1
+        gone &= gone - one
+    if run > done:
+        fold64(p + done, o)
+        o += run - done
+    return o, blanks >> np.uint64(run - 1) == 0
+
+
+@inlined
+def _fold_other(p: Int, code: Int, length: Int, o: Int, limit: Int) -> Int:
+    """Write a letter or mark outside of ASCII in lower case to address `o`; returns the address after it."""
+    if code == DOTTED_I:
+        store_byte(o, 0x69)
+        return _put_code(o + 1, np.int64(0x307))
+    lower = _lower(code)
+    return _put_code(o, lower) if lower != code else copy(p, length, o, limit)
+
+
+@inlined
+def fold_line(p: Int, end: Int, limit: Int, out: Int, counts: Counts, facts: Int64s) -> Int:
     """Write the cleaned line from address `p` to `end` in folded form to address `out`; returns the address after it.
 
-    Adds its letters to `counts` by script. At most 3 bytes are written for 2: `Ⱥ` has 2, and 3 in lower case.
+    64 bytes before `limit` may be read after `end`. Adds its letters to `counts` by script, and to `facts`. At
+    most 3 bytes are written for 2: `Ⱥ` has 2, and 3 in lower case.
     """
-    o, kept = out, np.int64(0)  # `kept`: the last byte written was no blank
+    o, kept, latin, others, unspaced, stops = out, False, 0, 0, 0, False
     while p < end:
         byte = byte_at(p)
         if byte < 0x80:
-            run = max(ascii_run(p, end, limit), 1)
-            if run > 1:
-                counts[LATIN] += count_bits(bytes_in(p, 0x20, 0x61, 26) & low_bits(run))
-            else:
-                counts[LATIN] += (byte | 32) - 0x61 < 26 and (byte | 32) >= 0x61
-            for i in range(run):
-                fold = ASCII_FOLDS[np.uint64(byte_at(p + i))]
-                is_kept = np.int64(fold != 0)
-                store_byte(o, fold + (1 - is_kept) * 0x20)
-                o += is_kept | kept
-                kept = is_kept
+            run = ascii_run(p, end, limit)
+            latin += count_bits(bytes_in(p, 0x20, 0x61, 26) & low_bits(run))
+            stops |= _ascii_stops(p, run)
+            o, kept = _fold_ascii(p, run, o, kept)
             p += run
             continue
         code, length = decode(p, end)
         kind = kind_of(code)
         char_class = kind & 15
-        if char_class == LETTER:
+        if kind & 0xFF == UNSPACED_LETTER:
             counts[np.uint64(kind >> 8)] += 1
-        if char_class in (LETTER, MARK) or code == FINAL_QUOTE:
-            if code == DOTTED_I:
-                store_byte(o, 0x69)
-                o = _put_code(o + 1, np.int64(0x307))
-            else:
-                lower = _lower(code)
-                if lower != code:
-                    o = _put_code(o, lower)
-                else:
-                    for i in range(length):
-                        store_byte(o + i, byte_at(p + i))
-                    o += length
-            kept = np.int64(1)
+            unspaced += 1
+            o, kept = copy(p, length, o, limit), True
+        elif char_class in (LETTER, MARK) or code == APOSTROPHE:
+            if char_class == LETTER:
+                counts[np.uint64(kind >> 8)] += 1
+                others += 1
+            o, kept = _fold_other(p, code, length, o, limit), True
         else:
+            stops |= _is_stop(code)
             store_byte(o, 0x20)
             o += kept
-            kept = np.int64(0)
+            kept = False
         p += length
-    return o - 1 if o > out and kept == 0 else o
+    counts[LATIN] += latin
+    facts[LETTERS] = latin + others + unspaced
+    facts[UNSPACED] = unspaced
+    facts[STOPS] = stops
+    return o - 1 if o > out and not kept else o

@@ -19,17 +19,14 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.tokens import CODED, MARKS, SEPARATORS
-from curation.text.characters import Counts
-from curation.text.decode import decode
+from curation.filters.language.tokens import CODED, LETTERS, MARKS, SEPARATORS, STOPS, UNSPACED
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of, byte_at
 from curation.text.spans import Bytes, Int64s, Spans
-from curation.text.tables import UNSPACED_SCRIPTS
 
 __all__ = ["N_FACTS", "LineKind", "line_kinds"]
 
-N_FACTS = 3
+N_FACTS = 6
 
 
 class LineKind(IntEnum):
@@ -43,36 +40,12 @@ class LineKind(IntEnum):
 
 
 TEXT, BLANK, NO_LETTERS, CODE, NAVIGATION = map(int, LineKind)
-UNSPACED = np.array(UNSPACED_SCRIPTS)
 UNSPACED_WEIGHT = 3
 """Letters of a spaced script that say as much as one ideograph."""
 MAX_WORDS, MAX_LETTERS, MAX_UNSPACED = 5, 40, 12
 MIN_RUN = 4
 MIN_SENTENCE, MIN_MAIN = 40, 100
 """Weight in letters of a line that is main text, and of all such lines of a document."""
-STOPS = np.array([ord(c) for c in ".!?;,…。！？；，、．｡､؟،؛۔।॥։።፣፤፧၊။។៕།༎"], np.int64)
-
-
-@inlined
-def _is_stop(code: Int) -> bool:
-    if code < 0x80:
-        return code in (0x2E, 0x21, 0x3F, 0x3B, 0x2C)
-    if code < 0x500 or (code > 0x530 and code < 0x589):
-        return False
-    found = False
-    for stop in STOPS:
-        found |= stop == code
-    return found
-
-
-@inlined
-def _has_stop(p: Int, end: Int) -> bool:
-    while p < end:
-        code, length = decode(p, end)
-        if _is_stop(code):
-            return True
-        p += length
-    return False
 
 
 @inlined
@@ -85,7 +58,7 @@ def _words(p: Int, end: Int) -> Int:
 
 
 @inlined
-def _is_code(letters: Int, weight: Int, facts: Int64s, last: Int) -> bool:
+def _is_code(weight: Int, facts: Int64s, last: Int) -> bool:
     marks, coded = facts[MARKS] - facts[SEPARATORS], facts[CODED]
     if last == 0x7B or last == 0x7D or (last == 0x3B and marks > 1):
         marks += 3
@@ -96,14 +69,12 @@ def _is_code(letters: Int, weight: Int, facts: Int64s, last: Int) -> bool:
 def _line_kinds(
     data: Bytes,
     spans: Spans,
-    clean: Bytes,
     folded: Bytes,
     places: npt.NDArray[np.int64],
-    letters: Counts,
     facts: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
     starts, ends, offsets = spans
-    base, clean_at, folded_at = address_of(data), address_of(clean), address_of(folded)
+    base, folded_at = address_of(data), address_of(folded)
     kinds = np.empty(len(starts), np.uint8)
     links = np.empty(len(starts), np.int64)  # of a short line, how many; 0 for others
     for document in range(len(offsets) - 1):
@@ -113,22 +84,17 @@ def _line_kinds(
             if starts[row] == ends[row]:
                 kinds[row] = BLANK
                 continue
-            total, unspaced = 0, 0
-            for count in letters[row]:
-                total += count
-            for script in UNSPACED:
-                unspaced += letters[row, script]
+            total, unspaced = facts[row, LETTERS], facts[row, UNSPACED]
             weight = total + (UNSPACED_WEIGHT - 1) * unspaced
-            if _is_code(total, weight, facts[row], byte_at(base + ends[row] - 1)):
+            if _is_code(weight, facts[row], byte_at(base + ends[row] - 1)):
                 kinds[row] = CODE
                 continue
             if total == 0:
                 kinds[row] = NO_LETTERS
                 continue
             kinds[row] = TEXT
-            stop = _has_stop(clean_at + places[0, row], clean_at + places[1, row])
             bars = facts[row, SEPARATORS] + 1
-            if stop:
+            if facts[row, STOPS]:
                 main += weight if weight >= MIN_SENTENCE else 0
             elif weight <= MAX_LETTERS * bars and unspaced <= MAX_UNSPACED * bars:
                 words = _words(folded_at + places[2, row], folded_at + places[3, row])
@@ -156,11 +122,9 @@ def _navigate(kinds: npt.NDArray[np.uint8], links: Int64s, first: Int, end: Int)
 def line_kinds(
     data: Bytes,
     spans: Spans,
-    clean: Bytes,
     folded: Bytes,
     places: npt.NDArray[np.int64],
-    letters: Counts,
     facts: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
     """A `LineKind` for each line: uint8[n_lines]. Arguments as `lines` makes them."""
-    return _line_kinds(data, spans, clean, folded, places, letters, facts)
+    return _line_kinds(data, spans, folded, places, facts)

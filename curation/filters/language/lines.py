@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.language.blocks import SLACK
 from curation.filters.language.clean import UNFIT, clean_line
 from curation.filters.language.folding import fold_line
 from curation.filters.language.kinds import N_FACTS, LineKind, line_kinds
@@ -79,7 +80,7 @@ def prepare(data: Bytes, where: Where) -> Lines:
         clean, folded = np.concatenate([clean, extra[0]]), np.concatenate([folded, extra[1]])
     for array in (clean, folded, places):
         array.flags.writeable = False
-    kind = line_kinds(data, spans, clean, folded, places, letters, facts)
+    kind = line_kinds(data, spans, folded, places, facts)
     return Lines(spans, clean, places[0], places[1], folded, places[2], places[3], letters, kind)
 
 
@@ -104,9 +105,9 @@ def _prepare(
     total = 0
     for i in range(len(starts)):
         total += ends[i] - starts[i]
-    room = total + total // 2 + 8  # see `careful`, and `fold_line` for the second step
+    room = total + total // 2 + SLACK  # see `careful`, and `fold_line` for the second step
     clean = np.empty(room, np.uint8)
-    folded = np.empty(room + room // 2 + 8, np.uint8)
+    folded = np.empty(room + room // 2 + SLACK, np.uint8)
     clean_at, folded_at = address_of(clean), address_of(folded)
     clean_limit = clean_at + room
     unfit = np.empty(len(starts), np.int64)
@@ -114,13 +115,15 @@ def _prepare(
     o, f = clean_at, folded_at
     for i in range(len(starts)):
         row = rows[i]
+        if starts[i] == ends[i]:
+            continue
         after = clean_line(base + starts[i], base + ends[i], limit, o, settled, facts[row])
         if after == UNFIT:
             facts[row, :] = 0
             unfit[n_unfit] = row
             n_unfit += 1
             continue
-        folded_end = fold_line(o, after, clean_limit, f, letters[row])
+        folded_end = fold_line(o, after, clean_limit, f, letters[row], facts[row])
         places[0, row], places[1, row] = o - clean_at + clean_base, after - clean_at + clean_base
         places[2, row], places[3, row] = f - folded_at + folded_base, folded_end - folded_at + folded_base
         o, f = after, folded_end

@@ -34,10 +34,13 @@ from curation.text.tables import CharClass, Role, Script
 
 __all__ = [
     "CODED",
+    "LETTERS",
     "LOWER",
     "MARKS",
     "PLAIN",
     "SEPARATORS",
+    "STOPS",
+    "UNSPACED",
     "UPPER",
     "ascii_kind",
     "careful",
@@ -46,15 +49,17 @@ __all__ = [
 
 LOWER, UPPER, DIGIT, KEPT, PLAIN, GROUP, CODE_MARK, SEPARATOR = (1 << i for i in range(8))
 WORD = LOWER | UPPER | DIGIT
-MARKS, CODED, SEPARATORS = range(3)
-"""Columns of a line's facts: code marks, bytes of dropped code tokens, signs that separate links of a menu."""
+MARKS, CODED, SEPARATORS, LETTERS, UNSPACED, STOPS = range(6)
+"""Columns of a line's facts: code marks, bytes of dropped code tokens, signs that separate links of a menu; letters
+of the cleaned line, those of scripts without blanks, and whether punctuation
+ends or divides a sentence."""
 LETTER, LETTER_ROLE, HANGUL = int(CharClass.LETTER), int(Role.LETTER), int(Script.HANGUL)
 KEEP, DROP, CODE, HASHTAG = range(4)
 
 
 def _ascii_kinds() -> npt.NDArray[np.int64]:
-    """int64[128]: bits of each ASCII character; 0 for blanks, controls and `<`, at which tokens end."""
-    kinds = np.zeros(128, np.int64)
+    """int64[256]: bits of each ASCII character; 0 for blanks, controls and `<`, at which tokens end, and other bytes."""
+    kinds = np.zeros(256, np.int64)
     sets = {
         LOWER: "abcdefghijklmnopqrstuvwxyz",
         UPPER: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
