@@ -24,6 +24,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curation.errors import ConfigError, nearest
+from curation.export_config import ExportConfig
 from curation.ids import digest8
 from curation.ingest.config import IngestConfig
 from curation.pack import PackConfig
@@ -53,6 +54,8 @@ class TopLevel(BaseModel):
     """The pipeline, in order: each entry a step's name with its settings."""
     pack: PackConfig | None = None
     """Left out: the run ends with verdicts and the report, without a token file."""
+    export: ExportConfig | None = None
+    """Left out: texts are exported by `corpusmill export` alone. Needs the step `language`."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,12 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
 
 def _complete(data: dict[str, Any], where: str) -> RunConfig:
     top = _check(TopLevel, data, where, "")
-    return RunConfig(top=top, steps=_steps(top.steps, where))
+    steps = _steps(top.steps, where)
+    if top.export is not None and not any(step.name == "language" for step in steps):
+        raise ConfigError(
+            f"{where}: `export` tells documents apart by language, but there is no step `language` in steps."
+        )
+    return RunConfig(top=top, steps=steps)
 
 
 def _place_paths(data: Mapping[str, Any], folder: Path) -> None:

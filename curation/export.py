@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import zstandard
 
 from curation.errors import ConfigError, RunError
+from curation.export_config import FORMATS
 from curation.pipeline import Pipeline
 from curation.routes import check_route, routed_mask
 from curation.run import publish
@@ -40,7 +41,6 @@ __all__ = [
 COLUMNS = ("id", "url", "text", "source", "line", "meta", "doc_id")
 """What is exported, in this order. `doc_id` is written in hex."""
 
-FORMATS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".parquet")
 ROW_GROUP_BYTES = 4 << 20
 """Text of a row group of parquet, at least; but the last one."""
 

@@ -9,6 +9,7 @@ each file is what a run with this language alone would export. A document withou
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import platform
 import re
@@ -25,17 +26,20 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from curation.close import has_size
 from curation.errors import ConfigError, RunError, nearest
-from curation.export import COLUMNS, Selection, check_format, writing
+from curation.export import COLUMNS, Selection, check_format, selection, writing
+from curation.export_config import LANGUAGE
 from curation.pipeline import Pipeline
 from curation.run import fsync_folder, publish, read_json, write_json
 from curation.shards import Shard, batches, item_marker, open_table
 from curation.steps import PlacedStep
 
-__all__ = ["LANGUAGE", "MANIFEST", "Portion", "export_by_language", "names_language"]
+__all__ = ["MANIFEST", "Portion", "export_as_configured", "export_by_language", "names_language"]
 
-LANGUAGE = "{language}"
 MANIFEST = "_export.json"
+log = logging.getLogger("corpusmill")
+
 MAX_OPEN = 32
 UNDETERMINED = "und"
 _STEP = "language"
@@ -98,6 +102,38 @@ def export_by_language(pipeline: Pipeline, output: Path, chosen: Selection, abou
         ]
         write_json(temporary / MANIFEST, {**about, "files": [asdict(one) for one in written]})
     return written
+
+
+def export_as_configured(pipeline: Pipeline) -> None:
+    """Write the run's `export/` if its config has one, unless it stands there whole, for these very verdicts.
+
+    Raises:
+        ConfigError, RunError: see `export_by_language`.
+    """
+    config = pipeline.config.top.export
+    if config is None:
+        return
+    folder = pipeline.run.folder / "export"
+    about = {
+        "run_id": pipeline.run.run_id,
+        "route": None,
+        "verdicts": pipeline.placed[-1].digest,
+        "pattern": config.pattern,
+    }
+    if not _is_done(folder, about):
+        portions = export_by_language(pipeline, folder / config.pattern, selection(pipeline), about)
+        log.info(
+            "%d documents in %d languages written to %s", sum(p.documents for p in portions), len(portions), folder
+        )
+
+
+def _is_done(folder: Path, about: dict[str, Any]) -> bool:
+    """Whether an export of the same stands there, with every file whole; looks at sizes only."""
+    if not (folder / MANIFEST).exists():
+        return False
+    manifest = read_json(folder / MANIFEST)
+    same = {key: manifest.get(key) for key in about} == about
+    return same and all(has_size(folder / one["name"], one["bytes"]) for one in manifest["files"])
 
 
 def _language_step(pipeline: Pipeline) -> PlacedStep:

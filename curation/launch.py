@@ -158,6 +158,7 @@ def _job(config: RunConfig, listed: Sequence[tuple[str, int, str]], judge_all: b
     """Digest of everything that decides a run's result: config, inputs and code version."""
     steps = [{step.name: step.config.deciding()} for step in config.steps]
     resolved = {**config.resolved(), "memory_mb": None, "ingest": _documents_of(config), "steps": steps}
+    resolved.pop("export")  # another form of what the run keeps, not another run
     return digest8(
         {"config": resolved, "inputs": [list(one) for one in listed], "code": code_version(), "judge_all": judge_all}
     )
@@ -215,12 +216,23 @@ def _drive_stage(pipeline: Pipeline, stage: str, pool: Pool, progress: Progress)
 
 
 def finish_run(pipeline: Pipeline) -> dict[str, Any]:
-    """Write the funnel and the report and mark the run as done; returns the funnel."""
+    """Write the funnel, the export that the config asks for and the report, and mark the run as done; returns the funnel.
+
+    Raises:
+        LawError: the numbers do not add up.
+        ConfigError, RunError: the export cannot be written; run.json says `failed`, and the same call tries again.
+    """
+    from curation.export_split import export_as_configured
     from curation.funnel import build_funnel
     from curation.report.build import write_report
 
     funnel = build_funnel(pipeline)
     run = pipeline.run
+    try:
+        export_as_configured(pipeline)
+    except CorpusmillError as error:
+        run.update(state="failed", end=utc_now(), error=str(error))
+        raise
     path = run.report / "funnel.json"
     unchanged = path.exists() and read_json(path) == funnel and (run.report / "report.html").exists()
     if run.info["state"] == "done" and unchanged:

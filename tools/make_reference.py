@@ -49,6 +49,7 @@ def _help(parser: argparse.ArgumentParser) -> str:
 
 def configuration() -> str:
     from curation.config import TopLevel
+    from curation.export_config import ExportConfig
     from curation.ingest.config import IngestConfig
     from curation.pack import PackConfig
 
@@ -60,7 +61,12 @@ def configuration() -> str:
         "Any key can be set on the command line: `--set ingest.max_record_mb=8`, `--set length.min_units=30`.",
         "The settings of each step stand in [steps](steps.md).",
     ]
-    for title, model in (("Top level", TopLevel), ("ingest", IngestConfig), ("pack", PackConfig)):
+    for title, model in (
+        ("Top level", TopLevel),
+        ("ingest", IngestConfig),
+        ("pack", PackConfig),
+        ("export", ExportConfig),
+    ):
         text += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), "", *_fields(model)]
     return "\n".join(text) + "\n"
 
