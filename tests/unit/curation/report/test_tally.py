@@ -52,3 +52,13 @@ def test_memory_is_bounded_and_the_loss_is_told(monkeypatch: pytest.MonkeyPatch)
     assert (table.rows[0].label, table.rows[0].n_in) == ("often", 250)
     assert "or more others are not shown" in table.remark
     assert found.n_in == 750
+
+
+def test_of_a_list_of_labels_a_document_counts_for_each() -> None:
+    """Totals are of documents: those with several labels count once, those with none are named."""
+    tally = Tally()
+    kept = np.array([True, False, True, True])
+    tally.add_items(pa.array(["en", "ja", "ja"]), pa.array([0, 0, 1]), kept)
+    tally.add_items(pa.array([], pa.string()), pa.array([], pa.int64()), np.array([False]))
+    assert [(row.label, row.n_in, row.n_kept) for row in tally.rows(9)] == [("ja", 2, 1), ("en", 1, 1)]
+    assert (tally.n_in, tally.n_kept, tally.unlabelled) == (5, 3, 3)
