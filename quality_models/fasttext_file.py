@@ -27,7 +27,7 @@ MAGIC = 793_712_314
 VERSION = 12
 LABEL_PREFIX = "__label__"
 CENTROIDS = 256
-MAX_NGRAM = 64
+MAX_NGRAM = 16
 """Longest character or word n-gram that a file may ask for: work per character grows with it. Usual are 3 to 6."""
 MAX_COUNT = 10**15
 """fastText takes this number for "not yet counted" where it builds the tree of labels."""

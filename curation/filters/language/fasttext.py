@@ -15,20 +15,27 @@ Method: Joulin et al., "Bag of Tricks for Efficient Text Classification" (arXiv:
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from curation.filters.language.fasttext_words import (
-    LONGEST_CACHED,
-    Cache,
+    END_OF_LINE,
+    MARKS,
+    RECORD_HEAD,
     Floats,
-    Int32s,
     Tables,
+    UInt32s,
+    Work,
     hash_of,
+    memory_of,
     read_line,
+    same_bytes,
 )
 from curation.filters.language.float_rows import product
+from curation.filters.language.ngram_hashes import MAX_CHARS, reciprocal
 from curation.text import Spans, kernel
 from curation.text.jit import inlined
 from curation.text.memory import Int, address_of
@@ -39,11 +46,39 @@ __all__ = ["FastText"]
 
 CACHE_BYTES = 1 << 22
 MOST_SLOTS = 1 << 15
+FEWEST_SLOTS = 16
 ROWS_AT_ONCE = 1024
 EPSILON = 1e-5
 """What the library adds to a probability before it takes the logarithm, and so to every factor of a product."""
 SOFTMAX, OVA, HS = range(3)
 KINDS = {"softmax": SOFTMAX, "ova": OVA, "hs": HS}
+
+
+Int32s: TypeAlias = npt.NDArray[np.int32]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+
+
+class Scoring(NamedTuple):
+    """How labels are scored.
+
+    left, right: uint32[2 n_labels - 1], children of each node of the tree of labels: leaves, which are the labels,
+    come first, the root last. slack: by how much a product can grow below a node.
+    """
+
+    kind: int
+    dim: int
+    n_labels: int
+    left: UInt32s
+    right: UInt32s
+    slack: float
+
+
+class Room(NamedTuple):
+    """For one call at a time: logits: float32[n_labels]; nodes: int64[n_labels], scores: float64[2 n_labels]."""
+
+    logits: Floats
+    nodes: Int64s
+    scores: npt.NDArray[np.float64]
 
 
 class FastText:
@@ -54,10 +89,15 @@ class FastText:
 
     def __init__(self, model: FastTextModel) -> None:
         self.labels = model.labels
-        self._input = np.ascontiguousarray(model.input)
+        kept, matrix = _ngram_rows(model)
+        self._input = np.ascontiguousarray(matrix)
         self._output = np.ascontiguousarray(model.output)
-        self._tables = _tables(model)
-        self._idle: list[Cache] = []
+        self._tables = _tables(model, kept)
+        left, right, depth = _label_tree(model.label_counts)
+        self._scoring = Scoring(
+            KINDS[model.loss], self._tables.dim, len(model.labels), left, right, (1 + EPSILON) ** depth
+        )
+        self._idle: list[tuple[Work, Room]] = []
 
     def probabilities(self, data: Bytes, starts: Int64s, ends: Int64s) -> Floats:
         """Of each label for each span: float32[n, n_labels]; zeros where a span has nothing the model knows.
@@ -80,73 +120,83 @@ class FastText:
         self._run(_top, data, starts, ends, label, probability)
         return label, probability
 
-    def _run(self, task: Any, data: Bytes, starts: Int64s, ends: Int64s, *found: Any) -> None:
+    def _run(self, task: Callable[..., None], data: Bytes, starts: Int64s, ends: Int64s, *found: Any) -> None:
         spans = bounds(data, Spans(starts, ends, np.zeros(1, np.int64)))
         try:
-            cache = self._idle.pop()
-        except IndexError:  # all are in use by calls in other threads
-            cache = _cache(self._tables)
-        task(self._tables, cache, self._input.ctypes.data, self._output.ctypes.data, *spans, *found)
-        self._idle.append(cache)
+            work, room = self._idle.pop()
+        except IndexError:  # all are in use, by calls in other threads
+            work, room = _work(self._tables), _room(len(self.labels))
+        matrices = self._input.ctypes.data, self._output.ctypes.data
+        task(self._tables, work, self._scoring, room, *matrices, *spans, *found)
+        self._idle.append((work, room))
 
 
-def _tables(model: FastTextModel) -> Tables:
-    n_labels = len(model.labels)
-    slots = np.full(1 << (2 * len(model.starts)).bit_length(), -1, np.int32)
+def _ngram_rows(model: FastTextModel) -> tuple[UInt64s, Floats]:
+    """Which n-grams have rows, as in Tables, and the input matrix with those rows in the order of the n-grams."""
+    if not model.pruned:
+        return np.zeros(0, np.uint64), model.input
+    last_first = model.kept[::-1]  # of equal ones the last counts, as in the library
+    numbers, first = np.unique(last_first, return_index=True)
+    matrix = np.concatenate([model.input[: model.n_words], model.input[model.n_words + model.kept_rows[::-1][first]]])
+    kept = np.zeros((model.bucket // 64 + 1, 2), np.uint64)
+    np.bitwise_or.at(kept[:, 0], numbers // 64, np.uint64(1) << (numbers % 64).astype(np.uint64))
+    kept[:, 1] = model.n_words + np.searchsorted(numbers, np.arange(len(kept)) * 64)
+    return kept.reshape(-1), matrix
+
+
+def _tables(model: FastTextModel, kept: UInt64s) -> Tables:
+    slots = np.zeros(1 << (2 * len(model.starts)).bit_length(), np.uint32)
     _fill_slots(model.entries, model.starts, model.ends, slots)
-    ngram_rows = np.zeros(0, np.int32)
-    if model.pruned:
-        ngram_rows = np.full(max(model.bucket, 1), -1, np.int32)
-        ngram_rows[model.kept] = model.n_words + model.kept_rows
-    left, right, depth = _label_tree(model.label_counts)
-    words = [model.entries[start:end].tobytes() for start, end in zip(model.starts, model.ends, strict=True)]
+    lengths = model.ends - model.starts
+    ends_line = [
+        index
+        for index in np.flatnonzero(lengths[: model.n_words] == len(END_OF_LINE)).tolist()
+        if model.entries[model.starts[index] : model.ends[index]].tobytes() == END_OF_LINE
+    ]
     return Tables(
-        entries=model.entries,
-        starts=model.starts,
-        ends=model.ends,
-        slots=slots,
-        ngram_rows=ngram_rows,
-        left=left,
-        right=right,
-        slack=(1 + EPSILON) ** depth,
-        kind=KINDS[model.loss],
+        model.entries,
+        model.starts,
+        model.ends,
+        slots,
+        kept,
+        MARKS,
         dim=model.input.shape[1],
         n_words=model.n_words,
-        n_labels=n_labels,
-        min_n=model.min_n,
+        min_n=max(model.min_n, 1),
         max_n=model.max_n,
         word_ngrams=model.word_ngrams,
         bucket=model.bucket,
-        end_row=words.index(b"</s>") if b"</s>" in words[: model.n_words] else -1,
+        reciprocal=reciprocal(max(model.bucket, 1)),
+        end_row=ends_line[-1] if ends_line else -1,
     )
 
 
-def _cache(t: Tables) -> Cache:
-    """An empty cache of at most 4 MiB of vectors."""
-    n_slots = max(16, min(MOST_SLOTS, CACHE_BYTES // (4 * t.dim)))
-    return Cache(
-        keys=np.zeros(n_slots * LONGEST_CACHED, np.uint8),
-        lengths=np.zeros(n_slots + 1, np.int32),
-        features=np.zeros(n_slots + 1, np.int32),
-        vectors=np.zeros((n_slots + 2) * t.dim, np.float32),
+def _work(t: Tables) -> Work:
+    """An empty cache of words, of about 4 MiB at most."""
+    size = RECORD_HEAD + 4 * t.dim
+    n_slots = max(FEWEST_SLOTS, min(MOST_SLOTS, CACHE_BYTES // size))
+    return Work(
+        records=np.zeros((n_slots + 1) * size, np.uint8),
         rows=np.zeros(ROWS_AT_ONCE, np.int64),
         pending=np.zeros(ROWS_AT_ONCE, np.int64),
-        runs=np.zeros(max(t.word_ngrams, 1), np.uint64),
-        hidden=np.zeros(t.dim, np.float32),
-        logits=np.zeros(t.n_labels, np.float32),
-        nodes=np.zeros(t.n_labels + 1, np.int32),
-        scores=np.zeros(2 * t.n_labels, np.float64),
+        runs=np.zeros(max(t.word_ngrams, 1), np.int64),
+        hidden=np.zeros(2 * t.dim, np.float32),
+        hashes=np.zeros(MAX_CHARS, np.uint32),
     )
 
 
-def _label_tree(counts: Int64s) -> tuple[Int32s, Int32s, int]:
-    """Huffman's tree as fastText builds it: children of each node, int32[2 n - 1] each, and its depth.
+def _room(n_labels: int) -> Room:
+    return Room(np.zeros(n_labels, np.float32), np.zeros(n_labels, np.int64), np.zeros(2 * n_labels, np.float64))
+
+
+def _label_tree(counts: Int64s) -> tuple[UInt32s, UInt32s, int]:
+    """Huffman's tree as fastText builds it: children of each node, uint32[2 n - 1] each, and its depth.
 
     Leaves are the labels, by falling count; node n + i is the i-th that joins the two lightest; the last is the root.
     """
     n = len(counts)
-    left, right = np.full(2 * n - 1, -1, np.int32), np.full(2 * n - 1, -1, np.int32)
-    weights = [*counts.tolist()]
+    left, right = np.zeros(2 * n - 1, np.uint32), np.zeros(2 * n - 1, np.uint32)
+    weights = counts.tolist()
     depths = [0] * n
     leaf, joined = n - 1, n
     for node in range(n, 2 * n - 1):
@@ -165,17 +215,19 @@ def _label_tree(counts: Int64s) -> tuple[Int32s, Int32s, int]:
 
 
 @kernel
-def _fill_slots(entries: Bytes, starts: Int64s, ends: Int64s, slots: Int32s) -> None:
+def _fill_slots(entries: Bytes, starts: Int64s, ends: Int64s, slots: UInt32s) -> None:
     """Hash table of a dictionary, by linear probing; of equal entries the last counts, as in the library."""
+    at = address_of(entries)
     mask = len(slots) - 1
     for entry in range(len(starts)):
-        slot = np.int64(hash_of(entries, starts[entry], ends[entry])) & mask
-        while slots[slot] >= 0:
-            other = slots[slot]
-            if np.array_equal(entries[starts[other] : ends[other]], entries[starts[entry] : ends[entry]]):
+        slot = np.int64(hash_of(at + starts[entry], at + ends[entry])) & mask
+        while slots[slot] > 0:
+            other = np.int64(slots[slot]) - 1
+            length = ends[other] - starts[other]
+            if length == ends[entry] - starts[entry] and same_bytes(at + starts[other], at + starts[entry], length):
                 break
             slot = (slot + 1) & mask
-        slots[slot] = entry
+        slots[slot] = entry + 1
 
 
 @inlined
@@ -184,39 +236,34 @@ def _logistic(x: Any) -> float:
 
 
 @inlined
-def _fill_logits(t: Tables, c: Cache, output: Int) -> Any:
-    """Products of a line with all labels, into `logits`; the largest."""
-    hidden = address_of(c.hidden)
+def _fill_logits(s: Scoring, hidden: Int, output: Int, logits: Floats) -> Any:
+    """Products of a line with all labels; the largest."""
     largest = np.float32(-np.inf)
-    for label in range(t.n_labels):
-        c.logits[label] = product(hidden, output + 4 * label * t.dim, t.dim)
-        largest = max(largest, c.logits[label])
+    for label in range(s.n_labels):
+        logits[label] = product(hidden, output + 4 * label * s.dim, s.dim)
+        largest = max(largest, logits[label])
     return largest
 
 
 @inlined
-def _go_right(t: Tables, c: Cache, output: Int, node: Int) -> float:
-    """Probability of the right child of a node of the tree."""
-    return _logistic(product(address_of(c.hidden), output + 4 * (node - t.n_labels) * t.dim, t.dim))
-
-
-@inlined
-def _best_leaf(t: Tables, c: Cache, output: Int) -> tuple[Int, float]:
-    """The likeliest label of the tree, the likelier child of each node first, and its probability."""
-    best, best_label = -1.0, -1
-    c.nodes[0], c.scores[0] = 2 * t.n_labels - 2, 1.0
+def _best_leaf(s: Scoring, room: Room, hidden: Int, output: Int) -> tuple[Int, float]:
+    """The likeliest label of the tree, the likelier child of each node first, and its probability; -1 with NaN."""
+    nodes, scores, left, right = room.nodes, room.scores, s.left, s.right
+    best, best_label = -1.0, np.int64(-1)
+    nodes[0], scores[0] = 2 * s.n_labels - 2, 1.0
     n_open = 1
     while n_open > 0:
         n_open -= 1
-        node, score = np.int64(c.nodes[n_open]), c.scores[n_open]
-        while node >= t.n_labels and score * t.slack >= best:
-            right = _go_right(t, c, output, node)
-            likelier, other = (t.right[node], t.left[node]) if right >= 0.5 else (t.left[node], t.right[node])
-            p = max(right, 1 - right)
-            c.nodes[n_open], c.scores[n_open] = other, score * (1 - p + EPSILON)
+        node, score = nodes[n_open], scores[n_open]
+        while node >= s.n_labels and score * s.slack >= best:
+            p = _logistic(product(hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim))
+            first, second = np.int64(right[node]), np.int64(left[node])
+            if p < 0.5:
+                p, first, second = 1.0 - p, second, first
+            nodes[n_open], scores[n_open] = second, score * (1.0 - p + EPSILON)
             n_open += 1
-            node, score = np.int64(likelier), score * (p + EPSILON)
-        if node < t.n_labels and (score > best or (score == best and node < best_label)):
+            node, score = first, score * (p + EPSILON)
+        if node < s.n_labels and (score > best or (score == best and node < best_label)):
             best, best_label = score, node
     return best_label, best
 
@@ -224,7 +271,9 @@ def _best_leaf(t: Tables, c: Cache, output: Int) -> tuple[Int, float]:
 @kernel
 def _top(
     t: Tables,
-    c: Cache,
+    work: Work,
+    s: Scoring,
+    room: Room,
     matrix: int,
     output: int,
     data: Bytes,
@@ -234,40 +283,53 @@ def _top(
     found: Floats,
 ) -> None:
     at = address_of(data)
+    m = memory_of(t, work, matrix)
     for line in range(len(starts)):
-        if read_line(t, c, matrix, at + starts[line], at + ends[line]) == 0:
+        if read_line(m, at + starts[line], at + ends[line]) == 0:
             continue
-        if t.kind == HS:
-            label, probability = _best_leaf(t, c, output)
+        if s.kind == HS:
+            label, probability = _best_leaf(s, room, m.hidden, output)
         else:
-            largest = _fill_logits(t, c, output)
-            label = np.argmax(c.logits)
-            probability = _logistic(largest) if t.kind == OVA else 1.0 / np.exp(c.logits - largest).sum()
+            logits = room.logits
+            largest = _fill_logits(s, m.hidden, output, logits)
+            label, probability = np.int64(np.argmax(logits)), _logistic(largest)
+            if s.kind == SOFTMAX:
+                probability = 1.0 / np.float64(np.exp(logits - largest).sum())
         if probability >= 0:  # it is not where the model holds NaN
             labels[line], found[line] = label, min(probability, 1.0)
 
 
 @kernel
 def _probabilities(
-    t: Tables, c: Cache, matrix: int, output: int, data: Bytes, starts: Int64s, ends: Int64s, found: Floats
+    t: Tables,
+    work: Work,
+    s: Scoring,
+    room: Room,
+    matrix: int,
+    output: int,
+    data: Bytes,
+    starts: Int64s,
+    ends: Int64s,
+    found: Floats,
 ) -> None:
     at = address_of(data)
+    m = memory_of(t, work, matrix)
     for line in range(len(starts)):
-        if read_line(t, c, matrix, at + starts[line], at + ends[line]) == 0:
+        if read_line(m, at + starts[line], at + ends[line]) == 0:
             continue
-        if t.kind == HS:
-            scores = c.scores
-            scores[2 * t.n_labels - 2] = 1.0
-            for node in range(2 * t.n_labels - 2, t.n_labels - 1, -1):
-                right = _go_right(t, c, output, node)
-                scores[t.left[node]] = scores[node] * (1 - right + EPSILON)
-                scores[t.right[node]] = scores[node] * (right + EPSILON)
-            for label in range(t.n_labels):
+        if s.kind == HS:
+            scores = room.scores
+            scores[2 * s.n_labels - 2] = 1.0
+            for node in range(2 * s.n_labels - 2, s.n_labels - 1, -1):
+                right = _logistic(product(m.hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim))
+                scores[s.left[node]] = scores[node] * (1 - right + EPSILON)
+                scores[s.right[node]] = scores[node] * (right + EPSILON)
+            for label in range(s.n_labels):
                 found[line, label] = min(scores[label], 1.0)
         else:
-            largest = _fill_logits(t, c, output)
-            for label in range(t.n_labels):
-                x = c.logits[label]
-                found[line, label] = _logistic(x) if t.kind == OVA else math.exp(x - largest)
-            if t.kind == SOFTMAX:
+            largest = _fill_logits(s, m.hidden, output, room.logits)
+            for label in range(s.n_labels):
+                x = room.logits[label]
+                found[line, label] = _logistic(x) if s.kind == OVA else math.exp(x - largest)
+            if s.kind == SOFTMAX:
                 found[line] /= found[line].sum()

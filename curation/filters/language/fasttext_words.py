@@ -1,6 +1,6 @@
 """The words of a line, their n-grams, and the mean of all their rows: what a fastText model makes of a text.
 
-Words of up to 32 bytes are looked up in a cache that holds the sum of a word's rows, under the word's own bytes:
+Words of up to 48 bytes are looked up in a cache that holds the sum of a word's rows, under the word's own bytes:
 nothing depends on what is in it. Longer ones, such as a line of Chinese, are summed up anew, in linear time.
 Hashes and splitting are those of the fastText library (its Dictionary).
 """
@@ -12,216 +12,279 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.float_rows import add_rows
+from curation.filters.language.float_rows import add_rows, clear_row, divide_row, store64
+from curation.filters.language.ngram_hashes import (
+    HASH_PRIME,
+    HASH_START,
+    begin_char,
+    continue_char,
+    remainder,
+)
 from curation.text.jit import inlined
-from curation.text.memory import Int, address_of, byte_at
+from curation.text.memory import Int, address_of, byte_at, count_bits, load32, load64, store_byte
 from curation.text.spans import Bytes, Int64s
 
-__all__ = ["LONGEST_CACHED", "Cache", "Tables", "hash_of", "read_line"]
+__all__ = ["RECORD_HEAD", "Memory", "Tables", "Work", "hash_of", "memory_of", "read_line", "same_bytes"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
-Int32s: TypeAlias = npt.NDArray[np.int32]
+UInt32s: TypeAlias = npt.NDArray[np.uint32]
 
-LONGEST_CACHED = 32
-HASH_START = np.uint32(2166136261)
-HASH_PRIME = np.uint32(16777619)
 SPREAD = np.uint32(2654435769)
 WORD_NGRAM_PRIME = np.uint64(116049371)
-LABEL = np.frombuffer(b"__label__", np.uint8)
-END_OF_LINE = np.frombuffer(b"</s>", np.uint8)
+LABEL = b"__label__"
+END_OF_LINE = b"</s>"
+MARKS = np.frombuffer(LABEL + END_OF_LINE, np.uint8)
+RECORD_HEAD = 64
+LONGEST_CACHED = RECORD_HEAD - 16
 
 
 class Tables(NamedTuple):
     """A model as the kernels read it.
 
-    slots: int32[2^k], the dictionary as a hash table, -1 for empty. ngram_rows: int32[bucket], the input row of
-    each n-gram or -1; empty if all have one. left, right: int32[2 n_labels - 1], children of each node of the tree of
-    labels; leaves come first, the root last. slack: by how much a product can grow below a node. end_row:
-    of `</s>`, -1 for none.
+    entries, starts, ends: the dictionary, as in FastTextModel. slots: uint32[2^k], the same as a hash table of
+    index + 1, 0 for empty. kept: uint64[2 (bucket // 64 + 1)], pairs of 64 bits, whether each n-gram has a row, and the
+    row of the first of them that has; empty if all have one. end_row: the row of `</s>`, -1 for none.
     """
 
     entries: Bytes
     starts: Int64s
     ends: Int64s
-    slots: Int32s
-    ngram_rows: Int32s
-    left: Int32s
-    right: Int32s
-    slack: float
-    kind: int
+    slots: UInt32s
+    kept: npt.NDArray[np.uint64]
+    marks: Bytes
     dim: int
     n_words: int
-    n_labels: int
     min_n: int
     max_n: int
     word_ngrams: int
     bucket: int
+    reciprocal: np.uint64
     end_row: int
 
 
-class Cache(NamedTuple):
-    """Sums of the rows of words, and room to work in.
+class Work(NamedTuple):
+    """The cache and room to work in, for one call at a time.
 
-    Slot s holds the word `keys[s, :lengths[s]]`, which has `features[s]` rows with the sum `vectors[s]`; -1 features
-    means a label, which is no part of the text. The slot after the last is for words that are too long, the
-    one after it for the n-grams of words.
+    records: uint8[n_slots + 1, 64 + 4 dim]. Each is of one word: int64 length in bytes, 0 for an empty slot; int64
+    number of its rows, -1 for a label, which is no part of a text; its bytes; the sum of its rows, float32[dim]. The
+    last is for words that are too long for the cache. rows, pending: int64[k], addresses of rows to sum up.
+    runs: int64[word_ngrams], hashes of the latest words. hidden: float32[2, dim], the line; then its word n-grams.
+    hashes: uint32[16], as begin_char has them.
     """
 
-    keys: npt.NDArray[np.uint8]
-    lengths: Int32s
-    features: Int32s
-    vectors: Floats
+    records: Bytes
     rows: Int64s
     pending: Int64s
-    runs: npt.NDArray[np.uint64]
+    runs: Int64s
     hidden: Floats
-    logits: Floats
-    nodes: Int32s
-    scores: npt.NDArray[np.float64]
+    hashes: UInt32s
+
+
+class Memory(NamedTuple):
+    """Where everything lies: addresses and numbers alone, since numba counts references to arrays at each use."""
+
+    entries: int
+    starts: int
+    ends: int
+    slots: int
+    slot_mask: int
+    kept: int
+    pruned: bool
+    label: int
+    end_of_line: int
+    matrix: int
+    dim: int
+    n_words: int
+    min_n: int
+    max_n: int
+    word_ngrams: int
+    bucket: int
+    reciprocal: np.uint64
+    end_row: int
+    records: int
+    n_slots: int
+    rows: int
+    pending: int
+    n_room: int
+    runs: int
+    hidden: int
+    hashes: int
+
+
+@inlined
+def memory_of(t: Tables, w: Work, matrix: int) -> Memory:
+    """Addresses of a model's tables, of its input matrix, and of the room to work in."""
+    return Memory(
+        address_of(t.entries),
+        address_of(t.starts),
+        address_of(t.ends),
+        address_of(t.slots),
+        len(t.slots) - 1,
+        address_of(t.kept),
+        len(t.kept) > 0,
+        address_of(t.marks),
+        address_of(t.marks) + len(LABEL),
+        matrix,
+        t.dim,
+        t.n_words,
+        t.min_n,
+        t.max_n,
+        t.word_ngrams,
+        t.bucket,
+        t.reciprocal,
+        t.end_row,
+        address_of(w.records),
+        len(w.records) // (RECORD_HEAD + 4 * t.dim) - 1,
+        address_of(w.rows),
+        address_of(w.pending),
+        len(w.rows),
+        address_of(w.runs),
+        address_of(w.hidden),
+        address_of(w.hashes),
+    )
 
 
 @inlined
 def _step(h: Int, byte: Int) -> Int:
     """One byte of FNV-1a as fastText has it: bytes are signed."""
-    return np.uint32((h ^ np.uint32(np.int8(byte))) * HASH_PRIME)
+    return np.uint32((h ^ np.uint32(np.int8(byte))) * np.uint32(HASH_PRIME))
 
 
 @inlined
-def _is_blank(byte: Int) -> bool:
+def hash_of(p: Int, end: Int) -> Int:
+    """fastText's hash of the bytes between two addresses: uint32."""
+    h = np.uint32(HASH_START)
+    while p < end:
+        h = _step(h, byte_at(p))
+        p += 1
+    return h
+
+
+@inlined
+def _is_blank(byte: Int) -> Int:
     return byte <= 32 and (byte == 32 or (9 <= byte <= 13) or byte == 0)
 
 
 @inlined
-def _continues(byte: Int) -> bool:
-    """Whether a byte goes on with the character before it."""
-    return byte & 0xC0 == 0x80
-
-
-@inlined
-def _same(p: Int, expected: Bytes, start: Int, length: Int) -> bool:
-    """Whether the `length` bytes at an address are those of an array from `start` on."""
+def same_bytes(p: Int, q: Int, length: Int) -> Int:
+    """Whether `length` bytes at two addresses are the same."""
     index = 0
-    while index < length and byte_at(p + index) == expected[start + index]:
+    while index < length and byte_at(p + index) == byte_at(q + index):
         index += 1
     return index == length
 
 
 @inlined
-def _find(t: Tables, p: Int, length: Int, h: Int) -> Int:
+def _find(m: Memory, p: Int, length: Int, h: Int) -> Int:
     """Index of a word or label in the dictionary, or -1."""
-    mask = len(t.slots) - 1
-    slot = np.int64(h) & mask
-    while t.slots[slot] >= 0:
-        found = np.int64(t.slots[slot])
-        if t.ends[found] - t.starts[found] == length and _same(p, t.entries, t.starts[found], length):
-            return found
-        slot = (slot + 1) & mask
-    return np.int64(-1)
+    slot = np.int64(h) & m.slot_mask
+    entry = load32(m.slots + 4 * slot) - 1
+    while entry >= 0:
+        start = np.int64(load64(m.starts + 8 * entry))
+        if np.int64(load64(m.ends + 8 * entry)) - start == length and same_bytes(p, m.entries + start, length):
+            break
+        slot = (slot + 1) & m.slot_mask
+        entry = load32(m.slots + 4 * slot) - 1
+    return entry
 
 
 @inlined
-def _ngram_row(t: Tables, number: Int) -> Int:
-    """Input row of an n-gram, or -1."""
-    return np.int64(t.ngram_rows[number]) if len(t.ngram_rows) else np.int64(t.n_words + number)
+def _append_ngram(m: Memory, number: Int, n_rows: Int) -> Int:
+    """Append the row of an n-gram to `rows`, if it has one: how many there are now."""
+    row, known = m.n_words + number, np.int64(1)
+    if m.pruned:
+        pair = m.kept + (number >> 6 << 4)
+        bits = load64(pair) << np.uint64(63 - (number & 63))  # its own bit comes to the top, higher ones fall out
+        row = np.int64(load64(pair + 8)) + count_bits(bits) - 1
+        known = np.int64(bits >> np.uint64(63))
+    store64(m.rows + 8 * n_rows, m.matrix + 4 * row * m.dim)
+    return n_rows + known
 
 
 @inlined
-def _ngrams_from(t: Tables, p: Int, stop: Int, h: Int, n: Int, rows: Int64s, n_rows: Int) -> Int:
-    """Append the rows of the n-grams whose first n characters are hashed in h, and whose next one is at p."""
-    while n < t.max_n and p <= stop:
-        if p < stop:
-            h = _step(h, byte_at(p))
-            p += 1
-            while p < stop and _continues(byte_at(p)):
-                h = _step(h, byte_at(p))
-                p += 1
-        else:
-            h = _step(h, ord(">"))
-            p += 1
-        n += 1
-        if n >= t.min_n:
-            row = _ngram_row(t, np.int64(h % np.uint32(t.bucket)))
-            rows[n_rows] = row
-            n_rows += row >= 0
+def _read_char(m: Memory, p: Int, stop: Int) -> Int:
+    """Hash the bytes from an address on that continue a character: where the next character begins."""
+    while p < stop and byte_at(p) & 0xC0 == 0x80:
+        continue_char(m.hashes, byte_at(p))
+        p += 1
+    return p
+
+
+@inlined
+def _append_ngrams(m: Memory, shortest: Int, longest: Int, n_rows: Int) -> Int:
+    """Append the rows of the n-grams that end with the character just read: how many there are now."""
+    for n in range(shortest, longest + 1):
+        number = remainder(load32(m.hashes + 4 * (n - 1)), m.bucket, m.reciprocal)
+        n_rows = _append_ngram(m, number, n_rows)
     return n_rows
 
 
 @inlined
-def _sum_word(t: Tables, matrix: Int, p: Int, length: Int, h: Int, rows: Int64s, target: Int) -> Int:
-    """Add the rows of a word and of its n-grams to a vector; how many, or -1 for a label."""
-    found = _find(t, p, length, h)
-    if found >= t.n_words or (found < 0 and length >= len(LABEL) and _same(p, LABEL, 0, len(LABEL))):
+def _sum_word(m: Memory, p: Int, length: Int, h: Int, target: Int) -> Int:
+    """Add the rows of a word and of its n-grams to a row; how many, or -1 for a label."""
+    found = _find(m, p, length, h)
+    if found >= m.n_words or (found < 0 and length >= len(LABEL) and same_bytes(p, m.label, len(LABEL))):
         return np.int64(-1)
-    stop = p + length
-    rows[0] = found
+    store64(m.rows, m.matrix + 4 * found * m.dim)
     n_rows = np.int64(found >= 0)
     total = np.int64(0)
-    h = _step(HASH_START, ord("<"))
-    while p < stop and _continues(byte_at(p)):
-        h = _step(h, byte_at(p))
-        p += 1
-    n_rows = _ngrams_from(t, p, stop, h, 1, rows, n_rows)
-    while p < stop and t.max_n > 0:
-        if n_rows + t.max_n > len(rows):
-            add_rows(target, matrix, t.dim, rows, n_rows)
-            total += n_rows
-            n_rows = np.int64(0)
-        n_rows = _ngrams_from(t, p, stop, HASH_START, 0, rows, n_rows)
-        p += 1
-        while p < stop and _continues(byte_at(p)):
-            p += 1
-    add_rows(target, matrix, t.dim, rows, n_rows)
+    if m.max_n > 0:
+        stop = p + length
+        begin_char(m.hashes, ord("<"))
+        p = _read_char(m, p, stop)  # a text that begins amid a character: its bytes go with the mark
+        n_chars: Int = np.int64(1)
+        while p < stop:
+            begin_char(m.hashes, byte_at(p))
+            p = _read_char(m, p + 1, stop)
+            n_chars = min(n_chars + 1, m.max_n)
+            n_rows = _append_ngrams(m, m.min_n, n_chars, n_rows)
+            if n_rows + m.max_n > m.n_room:
+                add_rows(target, m.dim, m.rows, n_rows)
+                total += n_rows
+                n_rows = np.int64(0)
+        begin_char(m.hashes, ord(">"))
+        n_rows = _append_ngrams(m, max(m.min_n, 2), min(n_chars + 1, m.max_n), n_rows)
+    add_rows(target, m.dim, m.rows, n_rows)
     return total + n_rows
 
 
 @inlined
-def _slot_of(t: Tables, c: Cache, matrix: Int, p: Int, length: Int, h: Int, n_pending: Int) -> tuple[Int, Int]:
-    """The slot that holds a word, filled if need be, and the pending slots, which filling one sums up first."""
-    n_slots = len(c.lengths) - 1
-    slot = np.int64(n_slots)
+def _record_of(m: Memory, p: Int, length: Int, h: Int, n_pending: Int) -> tuple[Int, Int]:
+    """The record of a word, and how many rows are pending, all of which are summed up before a record is changed."""
+    slot = np.int64(m.n_slots)
+    size = RECORD_HEAD + 4 * m.dim
     if length <= LONGEST_CACHED:
-        slot = np.int64((np.uint64(np.uint32(h * SPREAD)) * np.uint64(n_slots)) >> np.uint64(32))
-        if c.lengths[slot] == length and _same(p, c.keys, slot * LONGEST_CACHED, length):
-            return slot, n_pending
-        c.lengths[slot] = length
-        for index in range(length):
-            c.keys[slot * LONGEST_CACHED + index] = byte_at(p + index)
-    vectors = address_of(c.vectors)
-    add_rows(address_of(c.hidden), vectors, t.dim, c.pending, n_pending)
-    c.vectors[slot * t.dim : (slot + 1) * t.dim] = 0
-    c.features[slot] = _sum_word(t, matrix, p, length, h, c.rows, vectors + 4 * slot * t.dim)
-    return slot, np.int64(0)
+        slot = np.int64((np.uint64(np.uint32(h * SPREAD)) * np.uint64(m.n_slots)) >> np.uint64(32))
+        record = m.records + slot * size
+        if np.int64(load64(record)) == length and same_bytes(p, record + 16, length):
+            return record, n_pending
+    record = m.records + slot * size
+    add_rows(m.hidden, m.dim, m.pending, n_pending)
+    clear_row(record + RECORD_HEAD, m.dim)
+    store64(record, length)
+    store64(record + 8, _sum_word(m, p, length, h, record + RECORD_HEAD))
+    for index in range(min(length, LONGEST_CACHED)):
+        store_byte(record + 16 + index, byte_at(p + index))
+    return record, np.int64(0)
 
 
 @inlined
-def _add_word_ngrams(t: Tables, c: Cache, matrix: Int, n_before: Int, h: Int) -> Int:
+def _add_word_ngrams(m: Memory, n_before: Int, h: Int) -> Int:
     """Add the rows of all n-grams of words that end with this one, the word after `n_before` others; how many.
 
-    Their sum lies in the last of the vectors. runs[i % (word_ngrams - 1)]: hash of what began with word i.
+    Their sum lies behind the line's. Of what began with word i the hash is runs[i % (word_ngrams - 1)].
     """
-    n_runs = t.word_ngrams - 1
+    n_runs = m.word_ngrams - 1
     value = np.uint64(np.int64(np.int32(h)))
-    target = address_of(c.vectors) + 4 * len(c.lengths) * t.dim
-    n_rows = 0
+    n_rows = np.int64(0)
     for back in range(1, min(n_before, n_runs) + 1):
-        index = (n_before - back) % n_runs
-        c.runs[index] = c.runs[index] * WORD_NGRAM_PRIME + value
-        row = _ngram_row(t, np.int64(c.runs[index] % np.uint64(t.bucket)))
-        if row >= 0:
-            c.rows[0] = row
-            add_rows(target, matrix, t.dim, c.rows, 1)
-            n_rows += 1
-    c.runs[n_before % n_runs] = value
+        run = m.runs + 8 * ((n_before - back) % n_runs)
+        longer = np.uint64(load64(run) * WORD_NGRAM_PRIME + value)
+        store64(run, np.int64(longer))
+        n_rows = _append_ngram(m, np.int64(longer % np.uint64(m.bucket)), n_rows)
+    add_rows(m.hidden + 4 * m.dim, m.dim, m.rows, n_rows)
+    store64(m.runs + 8 * (n_before % n_runs), np.int64(value))
     return n_rows
-
-
-@inlined
-def hash_of(data: Bytes, start: Int, end: Int) -> Int:
-    """fastText's hash of bytes: uint32."""
-    h = HASH_START
-    for index in range(start, end):
-        h = _step(h, data[index])
-    return h
 
 
 @inlined
@@ -230,7 +293,7 @@ def _next_word(p: Int, end: Int) -> tuple[Int, Int, Int]:
     while p < end and _is_blank(byte_at(p)):
         p += 1
     start = p
-    h = HASH_START
+    h = np.uint32(HASH_START)
     while p < end and not _is_blank(byte_at(p)):
         h = _step(h, byte_at(p))
         p += 1
@@ -238,42 +301,40 @@ def _next_word(p: Int, end: Int) -> tuple[Int, Int, Int]:
 
 
 @inlined
-def read_line(t: Tables, c: Cache, matrix: Int, p: Int, end: Int) -> Int:
+def read_line(m: Memory, p: Int, end: Int) -> Int:
     """Put the mean of the rows of the line between two addresses into `hidden`; how many rows there were.
 
     As in the library, a line ends with the word `</s>`, and nothing after one in the text itself is read.
     """
-    c.hidden[:] = 0
-    grams = len(c.lengths) * t.dim
-    c.vectors[grams:] = 0
-    hidden, vectors = address_of(c.hidden), address_of(c.vectors)
+    clear_row(m.hidden, 2 * m.dim)
     n_rows = n_pending = n_words = np.int64(0)
     while True:
         start, p, h = _next_word(p, end)
         length = p - start
-        if length == 0 or (length == len(END_OF_LINE) and _same(start, END_OF_LINE, 0, length)):
+        if length == 0 or (length == len(END_OF_LINE) and same_bytes(start, m.end_of_line, length)):
             break
-        slot, n_pending = _slot_of(t, c, matrix, start, length, h, n_pending)
-        if c.features[slot] < 0:
+        record, n_pending = _record_of(m, start, length, h, n_pending)
+        n_found = np.int64(load64(record + 8))
+        if n_found < 0:
             continue
-        n_rows += c.features[slot]
-        c.pending[n_pending] = slot
+        n_rows += n_found
+        store64(m.pending + 8 * n_pending, record + RECORD_HEAD)
         n_pending += 1
-        if n_pending == len(c.pending):
-            add_rows(hidden, vectors, t.dim, c.pending, n_pending)
+        if n_pending == m.n_room:
+            add_rows(m.hidden, m.dim, m.pending, n_pending)
             n_pending = np.int64(0)
-        if t.word_ngrams > 1:
-            n_rows += _add_word_ngrams(t, c, matrix, n_words, h)
+        if m.word_ngrams > 1:
+            n_rows += _add_word_ngrams(m, n_words, h)
         n_words += 1
-    add_rows(hidden, vectors, t.dim, c.pending, n_pending)
-    if t.word_ngrams > 1:
-        n_rows += _add_word_ngrams(t, c, matrix, n_words, hash_of(END_OF_LINE, 0, len(END_OF_LINE)))
-        c.pending[0] = len(c.lengths)
-        add_rows(hidden, vectors, t.dim, c.pending, 1)
-    if t.end_row >= 0:
-        c.pending[0] = t.end_row
-        add_rows(hidden, matrix, t.dim, c.pending, 1)
+    add_rows(m.hidden, m.dim, m.pending, n_pending)
+    if m.word_ngrams > 1:
+        n_rows += _add_word_ngrams(m, n_words, hash_of(m.end_of_line, m.end_of_line + len(END_OF_LINE)))
+        store64(m.pending, m.hidden + 4 * m.dim)
+        add_rows(m.hidden, m.dim, m.pending, 1)
+    if m.end_row >= 0:
+        store64(m.pending, m.matrix + 4 * m.end_row * m.dim)
+        add_rows(m.hidden, m.dim, m.pending, 1)
         n_rows += 1
     if n_rows > 0:
-        c.hidden[:] /= np.float32(n_rows)
+        divide_row(m.hidden, m.dim, n_rows)
     return n_rows
