@@ -263,7 +263,7 @@ def clean_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, facts: Int
                 continue
         elif ascii_kind(byte) == 0:
             after = _tag_end(p, end) if byte == 0x3C else p
-            facts[MARKS] += byte == 0x3C and after == p
+            facts[MARKS] += 3 * (byte == 0x3C and after == p)
             p, gap = max(after, p + 1), True
             continue
         else:

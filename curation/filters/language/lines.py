@@ -80,7 +80,7 @@ def prepare(data: Bytes, where: Where) -> Lines:
         clean, folded = np.concatenate([clean, extra[0]]), np.concatenate([folded, extra[1]])
     for array in (clean, folded, places):
         array.flags.writeable = False
-    kind = line_kinds(data, spans, folded, places, facts)
+    kind = line_kinds(data, spans, clean, folded, places, letters, facts)
     return Lines(spans, clean, places[0], places[1], folded, places[2], places[3], letters, kind)
 
 

@@ -45,12 +45,13 @@ __all__ = [
     "ascii_kind",
     "careful",
     "is_token_letter",
+    "mark_weight",
 ]
 
-LOWER, UPPER, DIGIT, KEPT, PLAIN, GROUP, CODE_MARK, SEPARATOR = (1 << i for i in range(8))
+LOWER, UPPER, DIGIT, KEPT, PLAIN, GROUP, SOFT_MARK, HARD_MARK, SEPARATOR, OTHER = (1 << i for i in range(10))
 WORD = LOWER | UPPER | DIGIT
 MARKS, CODED, SEPARATORS, LETTERS, UNSPACED, STOPS = range(6)
-"""Columns of a line's facts: code marks, bytes of dropped code tokens, signs that separate links of a menu; letters
+"""Columns of a line's facts: marks of code (see `mark_weight`), dropped code tokens, signs that separate links of a menu; letters
 of the cleaned line, those of scripts without blanks, and whether punctuation
 ends or divides a sentence."""
 LETTER, LETTER_ROLE, HANGUL = int(CharClass.LETTER), int(Role.LETTER), int(Script.HANGUL)
@@ -66,7 +67,8 @@ def _ascii_kinds() -> npt.NDArray[np.int64]:
         DIGIT: "0123456789",
         KEPT: "!\"'(),-.:;?",
         GROUP: "_./\\@:=-",
-        CODE_MARK: "{}()[];=>/\\|&#$",
+        SOFT_MARK: "()[];/&$",
+        HARD_MARK: "{}=\\",
         SEPARATOR: "|>",
     }
     for bit, characters in sets.items():
@@ -74,7 +76,7 @@ def _ascii_kinds() -> npt.NDArray[np.int64]:
             kinds[ord(character)] |= bit
     kinds[kinds & WORD != 0] |= GROUP
     kinds[kinds & (LOWER | UPPER | KEPT) != 0] |= PLAIN
-    kinds[0x21:0x7F] |= 1 << 8  # every other sign of a token
+    kinds[0x21:0x7F] |= OTHER
     kinds[ord("<")] = 0
     return kinds
 
@@ -86,6 +88,12 @@ ASCII_KINDS = _ascii_kinds()
 def ascii_kind(byte: Int) -> Int:
     """Bits of an ASCII character."""
     return np.int64(ASCII_KINDS[np.uint64(byte)])
+
+
+@inlined
+def mark_weight(kind: Int) -> Int:
+    """What a sign says for code: 3 for what prose has none of, 1 for what it has some of, 0 for the rest."""
+    return np.int64(kind & SOFT_MARK != 0) + 3 * np.int64(kind & HARD_MARK != 0)
 
 
 @inlined
@@ -188,7 +196,7 @@ def _judge(p: Int, stop: Int) -> tuple[Int, Int]:
                 if slashes > 2 or (rooted and slashes > 1):
                     verdict = CODE
             said = _sign_verdict(p, stop, byte, before, length > 1 and letters > 0 and not foreign, hashtag)
-            verdict = said if said != KEEP else verdict
+            verdict = said if said != KEEP and verdict != DROP else verdict
             length, letters, camels, foreign = 0, 0, 0, False
         before = kind
         p += 1
@@ -209,6 +217,15 @@ def _entity_end(p: Int, stop: Int) -> Int:
     while at < stop and at < p + 12 and byte_at(at) < 0x80 and ascii_kind(byte_at(at)) & WORD:
         at += 1
     return at + 1 if at > first and at < stop and byte_at(at) == 0x3B else p
+
+
+@inlined
+def _link_end(p: Int, stop: Int) -> Int:
+    """Address after the target `](address)` of a Markdown link that begins at address `p`, or `p` if it is none."""
+    if byte_at(p) != 0x5D or p + 1 >= stop or byte_at(p + 1) != 0x28:
+        return p
+    end = _address_end(p + 2, stop)
+    return end + 1 if end < stop and byte_at(end) == 0x29 else p
 
 
 @inlined
@@ -275,7 +292,7 @@ def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tu
             if _starts_group(p, stop, byte, kind):
                 verdict, group_end = _judge(p, stop)
                 if verdict in (DROP, CODE):
-                    facts[CODED] += group_end - p if verdict == CODE else 0
+                    facts[CODED] += verdict == CODE
                     p, gap, removed = group_end, True, True
                     continue
                 tag = verdict == HASHTAG
@@ -297,7 +314,7 @@ def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tu
                 gap = removed = True
             p = end
         elif kind & KEPT:
-            facts[MARKS] += kind & CODE_MARK != 0
+            facts[MARKS] += mark_weight(kind)
             if not (gap and removed):
                 o, gap = _put(o, out, gap, byte), False
             elif lettered and (byte in (0x21, 0x2C, 0x2E, 0x3A, 0x3B, 0x3F)):
@@ -305,8 +322,9 @@ def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tu
                 o += 1
             p += 1
         else:
-            after = _entity_end(p, stop) if byte == 0x26 else p
-            facts[MARKS] += after == p and kind & CODE_MARK != 0
+            after = _entity_end(p, stop) if byte == 0x26 else _link_end(p, stop)
+            if after == p:
+                facts[MARKS] += mark_weight(kind)
             facts[SEPARATORS] += kind & SEPARATOR != 0
             p, gap, removed = max(after, p + 1), True, True
     if removed and not lettered:
