@@ -57,7 +57,7 @@ def read_py3langid(path: Path | None = None) -> Py3langidModel:
     try:
         with lzma.open(path) as packed, np.load(io.BytesIO(packed.read()), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in ARRAYS}
-    except (lzma.LZMAError, zipfile.BadZipFile, EOFError, KeyError, ValueError) as error:
+    except (lzma.LZMAError, zipfile.BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{path}: expected a model of py3langid, an .npz in LZMA with {', '.join(ARRAYS)}, "
             f"found {type(error).__name__}: {error}"
@@ -65,13 +65,15 @@ def read_py3langid(path: Path | None = None) -> Py3langidModel:
     kinds = {name: array.dtype.kind for name, array in found.items()}
     if kinds != ARRAYS:
         raise ValueError(f"{path}: expected arrays of kinds {ARRAYS}, found {kinds}")
+    if found["nextmove"].size % 256:
+        raise ValueError(f"{path}: expected nextmove in rows of 256, found {found['nextmove'].size} numbers")
     model = Py3langidModel(
         tuple(found["classes"].ravel().tolist()),
         found["ptc"].astype(np.float16, copy=False),
         found["pc"].astype(np.float32, copy=False),
         found["nextmove"].astype(np.uint32, copy=False).reshape(-1, 256),
-        found["nextmove_row"].astype(np.uint32, copy=False),
-        found["out_feat"].astype(np.int32, copy=False),
+        found["nextmove_row"].astype(np.uint32, copy=False).ravel(),
+        found["out_feat"].astype(np.int32, copy=False).ravel(),
     )
     _check(model, path)
     return model
