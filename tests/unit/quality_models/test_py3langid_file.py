@@ -121,10 +121,10 @@ def lone_array() -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize(
-    "content",
-    [lzma.compress(lone_array()), b"no model", lzma.compress(b"no zip"), lzma.compress(b"PK\x03\x04" + bytes(60))],
-)
+FOREIGN = [b"no model", *map(lzma.compress, (lone_array(), b"no zip", b"PK\x03\x04" + bytes(60)))]
+
+
+@pytest.mark.parametrize("content", FOREIGN, ids=range(len(FOREIGN)))
 def test_foreign_files_are_refused(tmp_path: Path, content: bytes) -> None:
     """Neither LZMA, nor a zip in it."""
     path = tmp_path / "model.npz.xz"

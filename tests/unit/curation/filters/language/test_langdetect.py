@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from curation.filters.language.langdetect import Langdetect, posterior
 from quality_models.langdetect_profiles import FLOOR, read_profiles
+from tests.guard_page import run_between_guard_pages
 from tests.strategies import PIECES
 
 STRANGE = [
@@ -177,6 +178,24 @@ def test_top_names_the_likeliest_or_none() -> None:
     assert (share[2:] == 0).all()
     sums, counts = ours().log_likelihoods(*spans(lines))
     np.testing.assert_allclose(posterior(sums, counts).sum(axis=1), 1, rtol=1e-5)
+
+
+def test_no_byte_outside_of_the_texts_is_read() -> None:
+    """At the start and the end of the memory that may be read."""
+    run_between_guard_pages("""
+from curation.filters.language.langdetect import Langdetect
+from curation.filters.language.langid import Py3langid
+from quality_models.langdetect_profiles import read_profiles
+from quality_models.py3langid_file import read_py3langid
+ours = Langdetect(read_profiles()).log_likelihoods, Py3langid(read_py3langid()).scores
+texts = ["a", "word", "WORD", "two words", "é", "дом", "a\\u0300", "漢字", "한", "x" * 70, "É" * 40, "word " * 30]
+for raw in [*(text.encode() for text in texts), b"\\xf0", b"abc\\xe4\\xb8", b"a\\xcc"]:
+    for where in ("start", "end"):
+        data = put(raw, where)
+        for sums in ours:
+            sums(data, np.array([0]), np.array([len(raw)]))
+print("visited")
+""")
 
 
 def test_no_lines() -> None:
