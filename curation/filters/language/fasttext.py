@@ -253,8 +253,9 @@ def _logistic(x: Any) -> float:
 def _likelier(x: Any) -> Any:
     """The larger of _logistic(x) and _logistic(-x), to 2e-8: a step of a table and four terms, no call of exp."""
     distance: Any = abs(np.float64(x))
-    if not distance < FARTHEST:  # true of NaN as well, which must not reach the table
-        distance = FARTHEST
+    if np.isnan(distance):  # of a damaged model: it must not reach the table
+        return distance
+    distance = min(distance, FARTHEST)
     step = np.int64(distance * STEPS)
     rest = step / STEPS - distance
     small = EXPONENTIALS[step] * (1.0 + rest * (1.0 + rest * (0.5 + rest * (1 / 6 + rest / 24))))

@@ -248,6 +248,14 @@ def test_no_lines_and_wrong_spans(lid: FastText) -> None:
             lid.top(data, bad_starts, bad_ends)
 
 
+def test_numbers_without_sense_give_no_label() -> None:
+    """NaN in the rows of a model, which are not looked at when it is read, is never a certain answer."""
+    model = read_fasttext(lid_176())
+    nothing = model._replace(input=np.full_like(model.input, np.nan))
+    label, probability = FastText(nothing).top(*spans_of(["the dog"]))
+    assert (label.tolist(), probability.tolist()) == ([-1], [0])
+
+
 def test_nothing_outside_of_a_line_is_read() -> None:
     """Lines at both ends of a page whose neighbours must not be touched."""
     program = f"""
