@@ -11,7 +11,8 @@ order, on any machine, and whether or not a word comes from the cache. A probabi
 as 0, and a sequence adds to the 2.1 languages that know it, not to 55.
 
 Words of up to 24 bytes are summed once and kept; longer ones, Han, kana and Hangul are summed as they come.
-bench/results has the speeds: some 80 MB/s a core, 60 times langdetect's own speed in Rust.
+Measured side by side on lines of web pages: 16 to 28 times as fast as langdetect-rs (langdetect in Rust, with its
+random walk), the more lines a call the faster.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Langdetect:
         """
         checked = bounds(data, Spans(starts, ends, starts))
         words = min(WORDS, max(64, 1 << (int((ends - starts).sum()) // 32).bit_length()))
-        keys, kept = np.zeros(4 * words, np.uint64), np.empty((words + 6) * WIDTH, np.int32)
+        keys, kept = np.zeros(4 * words, np.uint64), np.empty((words + 4) * WIDTH, np.int32)
         return sum_lines(*checked, self._tables, keys, kept, len(self.labels))
 
     def top(self, data: Bytes, starts: Int64s, ends: Int64s) -> tuple[Counts, Floats]:

@@ -255,48 +255,63 @@ def _word_bytes(p: Int, stop: Int, limit: Int) -> Int:
 
 
 @inlined
-def _kept_word(
-    p: Int, stop: Int, limit: Int, closed: bool, loud: bool, places: Places, cache: Cache, sums: Sums
-) -> None:
-    """Add a word of up to KEPT bytes to `sums`, from the cache if it is there."""
-    keys, kept, fresh, mask = cache
+def _place_of(p: Int, stop: Int, limit: Int, closed: bool, cache: Cache) -> tuple[Int, Int]:
+    """Address of the one row where the sums of a word of up to KEPT bytes may be, and whether they are there.
+
+    If not, the place is now that of this word, whose sums the caller has to write.
+    """
+    keys, kept, _, mask = cache
     a, b, c = _word_bytes(p, stop, limit), _word_bytes(p + 8, stop, limit), _word_bytes(p + 16, stop, limit)
     d = BUSY | (CLOSED if closed else np.uint64(0))
     mixed = ((a * MIX ^ b) * MIX_2 ^ c) * MIX_3 + d
     at = np.int64((mixed ^ mixed >> np.uint64(32)) & mask)
-    key, row = keys + 32 * at, kept + 4 * WIDTH * at
-    if load64(key) != a or load64(key + 8) != b or load64(key + 16) != c or load64(key + 24) != d:
-        for i, word in enumerate((a, b, c, d)):
-            store64(key + 8 * i, word)
-        for address in (row, fresh, fresh + 4 * WIDTH):
-            clear_row(address)
-        _sum_word(p, stop, closed, loud, places, fresh, 0)
-        add_row(row, fresh)
-        add_row(row, fresh + 4 * WIDTH)
-    add_row(sums, row)
+    key = keys + 32 * at
+    if load64(key) == a and load64(key + 8) == b and load64(key + 16) == c and load64(key + 24) == d:
+        return kept + 4 * WIDTH * at, True
+    for i, word in enumerate((a, b, c, d)):
+        store64(key + 8 * i, word)
+    return kept + 4 * WIDTH * at, False
+
+
+@inlined
+def _next_letter(p: Int, end: Int, places: Places) -> Int:
+    """Address of the next character that is no blank, or `end`."""
+    while p < end:
+        byte = byte_at(p)
+        if byte < 0x80:
+            if 0 <= (byte | 0x20) - 0x61 < 26:
+                break
+            p += 1
+        else:
+            char, length = _read(p, end, places)[1:]
+            if char & CODE != BLANK:
+                break
+            p += length
+    return p
 
 
 @inlined
 def _sum_line(p: Int, end: Int, limit: Int, places: Places, cache: Cache, sums: Sums, totals: Int) -> None:
     """Add all sequences of a line to `sums`; what would be too many goes on into `totals`."""
+    fresh = cache[2]
+    p = _next_letter(p, end, places)
     while p < end:
-        byte = byte_at(p)
-        if byte < 0x80:
-            length = 0 if 0 <= (byte | 0x20) - 0x61 < 26 else 1
-        else:
-            char, length = _read(p, end, places)[1:]
-            length = length if char & CODE == BLANK else 0
-        if length:
-            p += length
-            continue
         stop, loud = _word_end(p, end, limit, places)
-        if stop - p <= KEPT and byte < UNCACHED:
-            _kept_word(p, stop, limit, stop < end, loud, places, cache, sums)
+        short, is_kept, row = stop - p <= KEPT and byte_at(p) < UNCACHED, False, 0
+        if short:
+            row, is_kept = _place_of(p, stop, limit, stop < end, cache)
+        if not is_kept:
+            _sum_word(p, stop, stop < end, loud, places, fresh if short else sums, totals)
+        if short:
+            if not is_kept:
+                clear_row(row)
+                for address in (fresh, fresh + 4 * WIDTH):
+                    add_row(row, address)
+                    clear_row(address)
+            add_row(sums, row)
             if _are_many(sums):
                 _carry(sums, totals)
-        else:
-            _sum_word(p, stop, stop < end, loud, places, sums, totals)
-        p = stop
+        p = _next_letter(stop, end, places)
 
 
 @kernel
@@ -305,24 +320,26 @@ def sum_lines(
 ) -> tuple[Floats, Counts]:
     """What `Langdetect.log_likelihoods` returns.
 
-    keys: uint64[4 * 2^k], zeros, and kept: int32[(2^k + 6) * WIDTH], any values: room for the cache of words,
-    and behind it for the sums of a word, a line, and many.
+    keys: uint64[4 * 2^k], zeros, and kept: int32[(2^k + 4) * WIDTH], any values: room for the cache of words,
+    and behind it for the sums of a word and of a line.
     """
     base, limit = address_of(data), address_of(data) + len(data)
     blocks, chars, slots = address_of(tables.blocks), address_of(tables.chars), address_of(tables.slots)
     pairs, rows, composed = address_of(tables.pairs), address_of(tables.rows), address_of(tables.composed)
     places = (blocks, chars, slots, pairs, rows, composed, tables.shift, tables.n_marks)
     fresh = address_of(kept) + WIDTH * len(keys)
-    sums, totals = fresh + 8 * WIDTH, fresh + 16 * WIDTH
+    sums = fresh + 8 * WIDTH
     cache = (address_of(keys), address_of(kept), fresh, np.uint64(len(keys) // 4 - 1))
     likelihoods, counts = np.empty((len(starts), n_labels), np.float32), np.empty(len(starts), np.int32)
+    totals = np.empty(WIDTH, np.int64)
+    for address in range(fresh, fresh + 16 * WIDTH, 4 * WIDTH):
+        clear_row(address)
     for line in range(len(starts)):
-        for address in range(sums, sums + 16 * WIDTH, 4 * WIDTH):
-            clear_row(address)
-        _sum_line(base + starts[line], base + ends[line], limit, places, cache, sums, totals)
-        _carry(sums, totals)
-        counts[line] = np.int64(load64(totals + 8 * COUNTED))
-        floor = counts[line] * LOG_FLOOR
+        totals[:] = 0
+        _sum_line(base + starts[line], base + ends[line], limit, places, cache, sums, address_of(totals))
+        _carry(sums, address_of(totals))
+        counts[line] = totals[COUNTED]
+        floor = totals[COUNTED] * LOG_FLOOR
         for i in range(n_labels):
-            likelihoods[line, i] = floor + np.int64(load64(totals + 8 * i)) * (1 / SCALE)
+            likelihoods[line, i] = floor + totals[i] * (1 / SCALE)
     return likelihoods, counts
