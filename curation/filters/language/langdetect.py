@@ -11,8 +11,8 @@ order, on any machine, and whether or not a word comes from the cache. A probabi
 as 0, and a sequence adds to the 2.1 languages that know it, not to 55.
 
 Words of up to 24 bytes are summed once and kept; longer ones, Han, kana and Hangul are summed as they come.
-Measured side by side on lines of web pages: 16 to 28 times as fast as langdetect-rs (langdetect in Rust, with its
-random walk), the more lines a call the faster.
+Measured side by side on 150,000 lines of web pages: 20 to 24 times as fast as langdetect-rs (langdetect in Rust,
+with its random walk); 16 times in a call with 1.4 MB, where fewer words come twice.
 """
 
 from __future__ import annotations
