@@ -15,11 +15,11 @@ import numpy as np
 
 from curation.filters.language.blocks import copy, copy64
 from curation.filters.language.tokens import (
-    CODED,
     LOWER,
     MARKS,
     PLAIN,
     SEPARATORS,
+    UNFIT,
     UPPER,
     ascii_kind,
     careful,
@@ -28,11 +28,11 @@ from curation.filters.language.tokens import (
 from curation.text.decode import ascii_run, decode, kind_of, low_bits
 from curation.text.jit import inlined
 from curation.text.memory import Int, byte_at, bytes_in, count_bits, store_byte, trailing_zeros
-from curation.text.normal import SECOND, UNSETTLED, form_of, is_settled, order_of
+from curation.text.normal import ORDER_AT, SECOND, UNSETTLED, form_of, is_settled, order_of
 from curation.text.spans import Int64s
 from curation.text.tables import CharClass, Role, Script
 
-__all__ = ["CODED", "MARKS", "SEPARATORS", "UNFIT", "clean_line"]
+__all__ = ["clean_line"]
 
 LETTER, MARK, PUNCTUATION, CONTROL = (
     int(CharClass.LETTER),
@@ -44,8 +44,6 @@ SPACE, SYMBOL, EMOJI = int(CharClass.SPACE), int(CharClass.SYMBOL), int(CharClas
 IGNORABLE, HANGUL = int(Role.IGNORABLE), int(Script.HANGUL)
 UNSPACED_LETTER = LETTER | int(Role.UNSPACED) << 4
 ZWNJ, ZWJ = 0x200C, 0x200D
-UNFIT = -1
-"""What `clean_line` returns for a line that has to be settled first: see `lines.settled`."""
 LONGEST_TAG = 1000
 """Bytes. Beyond, a `<` and a `>` on one line are taken for signs of their own."""
 MOST_MARKS = 32
@@ -73,12 +71,12 @@ def _unsettled(code: Int, p: Int, start: Int) -> bool:
     for _ in range(MOST_MARKS):
         before = _before(p, start)
         if before < 0:
-            return False
+            return bool(form & 0xFF << ORDER_AT) and order_of(form) < order
         other = form_of(before)
         if own_order:
             order, own_order = order_of(other), False
         if order_of(other) == 0:
-            return bool(form & (SECOND | 0xFF << 8)) and not is_settled(form, other, order)
+            return bool(form & (SECOND | 0xFF << ORDER_AT)) and not is_settled(form, other, order)
         p -= 1
         while p > start and byte_at(p) & 0xC0 == 0x80:
             p -= 1
@@ -129,6 +127,7 @@ def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
                 break
         elif not is_token_letter(kind):
             break
+        flags |= last == 0x2E  # as in www.пример.рф
         last, lowers = 0x80, 0
         p += length
     return p, np.int64(flags)
@@ -138,6 +137,8 @@ def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
 def _tag_end(p: Int, end: Int) -> Int:
     """Address after the markup tag that begins with the `<` at address `p`, or `p` if it is none."""
     if p + 2 >= end or not (ascii_kind(byte_at(p + 1)) & (LOWER | UPPER) or byte_at(p + 1) in (0x2F, 0x21, 0x3F)):
+        return p
+    if byte_at(p + 2) >= 0x80:  # it could be a mark, and no ASCII letter before it
         return p
     at, stop = p + 1, min(end, p + LONGEST_TAG)
     while at < stop:

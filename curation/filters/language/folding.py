@@ -6,15 +6,18 @@ Lower case is that of Python's `str.lower`, character by character: `Σ` is `σ`
 
 from __future__ import annotations
 
+import unicodedata
+
 import numpy as np
 import numpy.typing as npt
 
 from curation.filters.language.blocks import copy, fold64
-from curation.filters.language.tokens import LETTERS, STOPS, UNSPACED
+from curation.filters.language.tokens import LETTERS, STOPS, UNFIT, UNSPACED
 from curation.text.characters import Counts
 from curation.text.decode import ascii_run, decode, kind_of, low_bits
 from curation.text.jit import inlined
 from curation.text.memory import Int, byte_at, bytes_in, count_bits, store_byte, trailing_zeros
+from curation.text.normal import FORM_BLOCKS, FORM_INDEX, SEVERAL, VALUE_AT
 from curation.text.spans import Int64s
 from curation.text.tables import N_CODE_POINTS, CharClass, Role, Script, two_level
 
@@ -22,8 +25,9 @@ __all__ = ["LOWER_BLOCKS", "LOWER_INDEX", "fold_line"]
 
 LETTER, MARK, LATIN = int(CharClass.LETTER), int(CharClass.MARK), int(Script.LATIN)
 LAST_CASED = 0x1E944
+NOT_NFC = 1 << 24
 UNSPACED_LETTER = LETTER | int(Role.UNSPACED) << 4
-DOTTED_I, APOSTROPHE = 0x130, 0x2019
+DOTTED_I, APOSTROPHE, FIRST_COMPATIBLE = 0x130, 0x2019, 0xF900
 STOP_SIGNS = np.array([ord(sign) for sign in "…。！？；，、．｡､؟،؛۔।॥։።፣፤፧၊။។៕།༎"], np.int64)
 """Ends of sentences and of their parts, outside of ASCII."""
 
@@ -36,11 +40,19 @@ def _lowers() -> npt.NDArray[np.int32]:
     before, after = (np.frombuffer(t.encode("utf-32-le"), np.int32) for t in (text, text.lower()))
     lowers[before] = after - before
     lowers[0x3A3] = 0x3C3 - 0x3A3
+    changing = [code for code in _compatible() if not unicodedata.is_normalized("NFC", chr(code))]
+    lowers[changing] = NOT_NFC
     return lowers
 
 
+def _compatible() -> list[int]:
+    """Code points that any normal form changes, and those that case folding does."""
+    forms = FORM_BLOCKS.reshape(-1, 64)[FORM_INDEX].reshape(-1)
+    return [int(code) for code in np.flatnonzero((forms >> VALUE_AT != 0) | (forms & SEVERAL != 0))]
+
+
 LOWER_INDEX, LOWER_BLOCKS = two_level(_lowers())
-"""int32[n_blocks * 64]: distance to the lower case."""
+"""int32[n_blocks * 64]: distance to the lower case; NOT_NFC where NFC makes another character of it."""
 
 
 @inlined
@@ -115,12 +127,12 @@ def _fold_other(p: Int, code: Int, length: Int, o: Int, limit: Int) -> Int:
         store_byte(o, 0x69)
         return _put_code(o + 1, np.int64(0x307))
     lower = _lower(code)
-    return _put_code(o, lower) if lower != code else copy(p, length, o, limit)
+    return _put_code(o, lower) if lower != code and lower < NOT_NFC else copy(p, length, o, limit)
 
 
 @inlined
-def fold_line(p: Int, end: Int, limit: Int, out: Int, counts: Counts, facts: Int64s) -> Int:
-    """Write the cleaned line from address `p` to `end` in folded form to address `out`; returns the address after it.
+def fold_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, counts: Counts, facts: Int64s) -> Int:
+    """Write the cleaned line from address `p` to `end` in folded form to address `out`; returns the address after it, or UNFIT.
 
     64 bytes before `limit` may be read after `end`. Adds its letters to `counts` by script, and to `facts`. At
     most 3 bytes are written for 2: `Ⱥ` has 2, and 3 in lower case.
@@ -138,14 +150,18 @@ def fold_line(p: Int, end: Int, limit: Int, out: Int, counts: Counts, facts: Int
         code, length = decode(p, end)
         kind = kind_of(code)
         char_class = kind & 15
-        if kind & 0xFF == UNSPACED_LETTER:
+        if kind & 0xFF == UNSPACED_LETTER and (settled or code < FIRST_COMPATIBLE):
             counts[np.uint64(kind >> 8)] += 1
+            others += 1
             unspaced += 1
             o, kept = copy(p, length, o, limit), True
+        elif not settled and _lower(code) >= NOT_NFC:
+            return np.int64(UNFIT)
         elif char_class in (LETTER, MARK) or code == APOSTROPHE:
             if char_class == LETTER:
                 counts[np.uint64(kind >> 8)] += 1
                 others += 1
+                unspaced += kind & 0xFF == UNSPACED_LETTER
             o, kept = _fold_other(p, code, length, o, limit), True
         else:
             stops |= _is_stop(code)
@@ -154,7 +170,7 @@ def fold_line(p: Int, end: Int, limit: Int, out: Int, counts: Counts, facts: Int
             kept = False
         p += length
     counts[LATIN] += latin
-    facts[LETTERS] = latin + others + unspaced
+    facts[LETTERS] = latin + others
     facts[UNSPACED] = unspaced
     facts[STOPS] = stops
     return o - 1 if o > out and not kept else o

@@ -7,9 +7,9 @@ One visit of the text writes each line twice: `clean` for models that read case 
 for those that read letters only. See `clean` and `tokens` for what goes, `folding` for the folded form,
 `kinds` for what is called code or navigation.
 
-Where a line has soft hyphens, marks of direction or other invisible characters between others, or marks that
-join with their letter (NFD), it is first rid of the former and brought to NFC by Python, at about 1 us a line.
-Single characters that NFC replaces (the Kelvin sign) stay, and so do lines with over 256 marks in a row.
+Where a line has soft hyphens, marks of direction or other invisible characters between others, or characters that
+are not in NFC, it is first rid of the former and brought to NFC by Python, at about 1 us a line.
+Symbols that NFC replaces are dropped before, and lines with over 256 marks in a row stay as they are.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.filters.language.blocks import SLACK
-from curation.filters.language.clean import UNFIT, clean_line
+from curation.filters.language.clean import clean_line
 from curation.filters.language.folding import fold_line
 from curation.filters.language.kinds import N_FACTS, LineKind, line_kinds
+from curation.filters.language.tokens import UNFIT
 from curation.text.characters import Counts
 from curation.text.decode import decode
 from curation.text.jit import kernel
@@ -118,12 +119,15 @@ def _prepare(
         if starts[i] == ends[i]:
             continue
         after = clean_line(base + starts[i], base + ends[i], limit, o, settled, facts[row])
-        if after == UNFIT:
+        folded_end = after
+        if after != UNFIT:
+            folded_end = fold_line(o, after, clean_limit, f, settled, letters[row], facts[row])
+        if folded_end == UNFIT:
             facts[row, :] = 0
+            letters[row, :] = 0
             unfit[n_unfit] = row
             n_unfit += 1
             continue
-        folded_end = fold_line(o, after, clean_limit, f, letters[row], facts[row])
         places[0, row], places[1, row] = o - clean_at + clean_base, after - clean_at + clean_base
         places[2, row], places[3, row] = f - folded_at + folded_base, folded_end - folded_at + folded_base
         o, f = after, folded_end

@@ -5,9 +5,9 @@ goes as a whole where one of these stands in it:
 
 | what | example |
 | --- | --- |
-| a scheme, or `www.` at its start | https://a.example/b, www.example.org |
+| a scheme, or a word that begins with `www.` | https://a.example/b, www.example.org |
 | `@` beside a letter or digit | mail@example.org, @handle |
-| `.` after two letters or digits and before a small letter | config.yaml, example.org/a (but not e.g., z.B.) |
+| `.` after two letters or digits, or after a `/`, and before a small letter | config.yaml, a/b.py (but not e.g., z.B.) |
 | `_` between letters or digits | pip_install |
 | `/` at its start and once more, or three of them | /usr/lib/x, a/b/c/d (but not and/or) |
 | `\\` before a letter | C:\\x, \\alpha |
@@ -40,6 +40,7 @@ __all__ = [
     "PLAIN",
     "SEPARATORS",
     "STOPS",
+    "UNFIT",
     "UNSPACED",
     "UPPER",
     "ascii_kind",
@@ -54,6 +55,8 @@ MARKS, CODED, SEPARATORS, LETTERS, UNSPACED, STOPS = range(6)
 """Columns of a line's facts: marks of code (see `mark_weight`), dropped code tokens, signs that separate links of a menu; letters
 of the cleaned line, those of scripts without blanks, and whether punctuation
 ends or divides a sentence."""
+UNFIT = -1
+"""What kernels return instead of an address for a line that has to be settled first: see `lines`."""
 LETTER, LETTER_ROLE, HANGUL = int(CharClass.LETTER), int(Role.LETTER), int(Script.HANGUL)
 KEEP, DROP, CODE, HASHTAG = range(4)
 
@@ -126,9 +129,15 @@ def _address_end(p: Int, stop: Int) -> Int:
 
 @inlined
 def _is_www(p: Int, stop: Int) -> bool:
-    if p + 4 >= stop or byte_at(p + 3) != 0x2E:
+    if p + 4 >= stop or byte_at(p + 3) != 0x2E or _kind_at(p + 4, stop) & WORD == 0:
         return False
     return bool(byte_at(p) | 32 == 0x77 and byte_at(p + 1) | 32 == 0x77 and byte_at(p + 2) | 32 == 0x77)
+
+
+@inlined
+def _is_scheme(p: Int, stop: Int) -> bool:
+    """Whether `://` stands at address `p`."""
+    return bool(p + 2 < stop and byte_at(p) == 0x3A and byte_at(p + 1) == 0x2F and byte_at(p + 2) == 0x2F)
 
 
 @inlined
@@ -155,16 +164,11 @@ def _judge(p: Int, stop: Int) -> tuple[Int, Int]:
     """KEEP, DROP, CODE or HASHTAG, and the end of the group at address `p`.
 
     `name` below: what stands right before could be the name of a file or host, two or more ASCII letters
-    or digits, not all digits, and no other letter before them.
+    or digits (one after a `/`), not all digits, and no other letter before them.
     """
-    if _is_www(p, stop):
-        return np.int64(DROP), _address_end(p, stop)
-    start, verdict, hashtag = p, KEEP, False
-    first = byte_at(p)
-    if first == 0x23 or first == 0x24:  # `#` or `$`, which the caller found before a letter
-        hashtag = first == 0x23
-        verdict = KEEP if hashtag else CODE
-        p += 1
+    hashtag = byte_at(p) == 0x23  # the caller found it, or `$`, before a letter
+    verdict = KEEP if byte_at(p) != 0x24 else CODE
+    p += hashtag or verdict == CODE
     before, length, letters, camels, slashes, rooted, foreign = 0, 0, 0, 0, 0, False, False
     while p < stop:
         byte = byte_at(p)
@@ -176,35 +180,34 @@ def _judge(p: Int, stop: Int) -> tuple[Int, Int]:
         if kind & GROUP == 0:
             break
         if kind & WORD:
-            if kind & UPPER and before & WORD == LOWER:
-                camels += 1
-                if camels > 1 and not hashtag:
-                    verdict = CODE
-                if hashtag:
-                    length, letters, foreign = 0, 0, False
+            camel = bool(kind & UPPER and before & WORD == LOWER)
+            begins = before & WORD == 0 or (hashtag and (camel or before & WORD == DIGIT))
+            if begins and _is_www(p, stop):
+                return np.int64(DROP), _address_end(p, stop)
+            camels += camel
+            if hashtag and camel:
+                length, letters, foreign = 0, 0, False
+            elif camels > 1 and not hashtag and verdict != DROP:
+                verdict = CODE
             if kind & DIGIT:
                 foreign, camels = False, 0
-            else:
-                letters += 1
+            letters += kind & DIGIT == 0
             length += 1
         else:
-            if byte == 0x3A and p + 2 < stop and byte_at(p + 1) == 0x2F and byte_at(p + 2) == 0x2F and letters:
+            if letters and _is_scheme(p, stop):
                 return np.int64(DROP), _address_end(p, stop)
-            if byte == 0x2F:
-                slashes += 1
-                rooted |= before & WORD == 0 and _kind_at(p + 1, stop) & WORD != 0
-                if slashes > 2 or (rooted and slashes > 1):
-                    verdict = CODE
-            said = _sign_verdict(p, stop, byte, before, length > 1 and letters > 0 and not foreign, hashtag)
+            slashes += byte == 0x2F
+            rooted |= byte == 0x2F and before & WORD == 0 and _kind_at(p + 1, stop) & WORD != 0
+            name = letters > 0 and not foreign and (length > 1 or slashes > 0)
+            said = _sign_verdict(p, stop, byte, before, name, hashtag)
+            said = CODE if slashes > 2 or (rooted and slashes > 1) else said
             verdict = said if said != KEEP and verdict != DROP else verdict
             length, letters, camels, foreign = 0, 0, 0, False
         before = kind
         p += 1
     if before & WORD and p + 1 < stop and byte_at(p) == 0x28 and byte_at(p + 1) == 0x29:
-        return np.int64(CODE), p
-    if verdict == KEEP and hashtag:
-        return np.int64(HASHTAG), p
-    return np.int64(verdict), max(p, start + 1)
+        verdict = CODE
+    return np.int64(HASHTAG if verdict == KEEP and hashtag else verdict), p
 
 
 @inlined
@@ -258,6 +261,15 @@ def _put(o: Int, out: Int, gap: bool, byte: Int) -> Int:
 
 
 @inlined
+def _put_all(p: Int, end: Int, out: Int, o: Int, gap: bool) -> Int:
+    o = _put(o, out, gap, byte_at(p))
+    for at in range(p + 1, end):
+        store_byte(o, byte_at(at))
+        o += 1
+    return o
+
+
+@inlined
 def _hashtag(p: Int, end: Int, out: Int, o: Int, gap: bool) -> tuple[Int, bool]:
     """Write the words in the ASCII letters and digits of a hashtag."""
     before = 0
@@ -282,37 +294,31 @@ def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tu
     punctuation after one stays with the word before, or goes. A hashtag may get one blank for two
     bytes, so at most 3 bytes are written for 2. A token without any letter leaves nothing.
     """
-    first, removed, lettered, tag = o, False, False, False
-    group_end = p
+    first, removed, lettered, tag, group_end = o, False, False, False, p
     while p < stop:
         byte = byte_at(p)
         kind = _kind_at(p, stop)
         if p >= group_end:
-            tag = False
-            if _starts_group(p, stop, byte, kind):
-                verdict, group_end = _judge(p, stop)
-                if verdict in (DROP, CODE):
-                    facts[CODED] += verdict == CODE
-                    p, gap, removed = group_end, True, True
-                    continue
-                tag = verdict == HASHTAG
+            verdict, group_end = _judge(p, stop) if _starts_group(p, stop, byte, kind) else (np.int64(KEEP), p)
+            if verdict in (DROP, CODE):
+                facts[CODED] += verdict == CODE
+                p, gap, removed = group_end, True, True
+                continue
+            tag = verdict == HASHTAG
         if byte >= 0x80:
-            length = decode(p, stop)[1]
-            o, gap, lettered = _put(o, out, gap, byte), False, True
-            for i in range(1, length):
-                store_byte(o, byte_at(p + i))
-                o += 1
-            p += length
+            end = p + decode(p, stop)[1]
+            o, gap, lettered = _put_all(p, end, out, o, gap), False, True
+            p = end
         elif kind & WORD:
             end, digits = _run_end(p, stop)
-            if not digits or tag:
-                was = o
-                o, gap = _words(p, end, out, o, gap, tag)
-                lettered |= o > was
-                removed |= digits
+            was = o
+            if tag:
+                o, gap = _hashtag(p, end, out, o, gap)
+            elif digits:
+                gap = True
             else:
-                gap = removed = True
-            p = end
+                o, gap = _put_all(p, end, out, o, gap), False
+            p, removed, lettered = end, removed or digits, lettered or o > was
         elif kind & KEPT:
             facts[MARKS] += mark_weight(kind)
             if not (gap and removed):
@@ -329,14 +335,4 @@ def careful(p: Int, stop: Int, out: Int, o: Int, gap: bool, facts: Int64s) -> tu
             p, gap, removed = max(after, p + 1), True, True
     if removed and not lettered:
         return first, True
-    return o, gap
-
-
-@inlined
-def _words(p: Int, end: Int, out: Int, o: Int, gap: bool, tag: bool) -> tuple[Int, bool]:
-    if tag:
-        return _hashtag(p, end, out, o, gap)
-    while p < end:
-        o, gap = _put(o, out, gap, byte_at(p)), False
-        p += 1
     return o, gap
