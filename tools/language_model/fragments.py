@@ -42,7 +42,7 @@ MOST_HELD_OUT = 200
 """Held-out texts of a label and source that are kept; further ones are for neither side."""
 
 WEIGHTS = {"cldr": 1.3}
-CHARACTERS_PER_LINE = 8
+CHARACTERS_PER_LINE = 2
 """A label has at most one training line for this many characters of its text."""
 MOST_WORDS = 60
 BARE = 0.08

@@ -3,7 +3,7 @@
 - Common Voice: sentences that volunteers gave or found, CC0 1.0: the folder server/data of github.com/common-voice.
 - Chromium: the texts of its menus and messages, BSD-3-Clause: the .pak files of Debian's package chromium-l10n.
 - CLDR: keywords of characters, Unicode licence: the folder `common` of Debian's package unicode-cldr-core.
-- UDHR: translations of the Universal Declaration of Human Rights, which the UN allows all to use:
+- UDHR: translations of the Universal Declaration of Human Rights, collected by the UN for all to spread:
   the folder data/udhr of github.com/eric-muller/udhr.
 
 A text has a key: texts with equal keys of one source, in whatever language, say the same or are of one place, and
@@ -28,7 +28,7 @@ LARGEST_FILE = 4 << 20
 """Files of Common Voice above this many bytes are left out: copies of Wikipedia and of parliaments, in few languages."""
 
 QUECHUA = ("qug", "quh", "qul", "qva", "qvc", "qvh", "qvm", "qvn", "qwh", "qxn", "qxu")
-MEMBERS = {"zlm": "msa", "src": "srd", **dict.fromkeys(QUECHUA, "que")}
+MEMBERS = {"pbu": "pus", "src": "srd", "zlm": "msa", **dict.fromkeys(QUECHUA, "que")}
 """Members of a macrolanguage that the models beside this one know as a whole only."""
 
 UNKNOWN = "und"
