@@ -121,12 +121,11 @@ def _fold_ascii(p: Int, run: Int, o: Int, kept: bool) -> tuple[Int, bool]:
 
 
 @inlined
-def _fold_other(p: Int, code: Int, length: Int, o: Int, limit: Int) -> Int:
+def _fold_other(p: Int, code: Int, lower: Int, length: Int, o: Int, limit: Int) -> Int:
     """Write a letter or mark outside of ASCII in lower case to address `o`; returns the address after it."""
     if code == DOTTED_I:
         store_byte(o, 0x69)
         return _put_code(o + 1, np.int64(0x307))
-    lower = _lower(code)
     return _put_code(o, lower) if lower != code and lower < NOT_NFC else copy(p, length, o, limit)
 
 
@@ -155,14 +154,17 @@ def fold_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, counts: Cou
             others += 1
             unspaced += 1
             o, kept = copy(p, length, o, limit), True
-        elif not settled and _lower(code) >= NOT_NFC:
+            p += length
+            continue
+        lower = _lower(code)
+        if not settled and lower >= NOT_NFC:
             return np.int64(UNFIT)
-        elif char_class in (LETTER, MARK) or code == APOSTROPHE:
+        if char_class in (LETTER, MARK) or code == APOSTROPHE:
             if char_class == LETTER:
                 counts[np.uint64(kind >> 8)] += 1
                 others += 1
                 unspaced += kind & 0xFF == UNSPACED_LETTER
-            o, kept = _fold_other(p, code, length, o, limit), True
+            o, kept = _fold_other(p, code, lower, length, o, limit), True
         else:
             stops |= _is_stop(code)
             store_byte(o, 0x20)
