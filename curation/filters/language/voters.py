@@ -1,0 +1,188 @@
+"""The models that are asked for the language of a part, and how their answers become one.
+
+Every model answers with a probability for each language that it knows. The answers are put together as a
+weighted sum of their logarithms, over the languages that are written in the part's script:
+
+    score(language) = sum over models of weight * log(probability + floor), or weight * unknown
+
+where `unknown` stands for what a model says about a language that it does not know: nothing, but it then
+spreads its probability over others. A model's weight grows with the letters of the part. The figures of
+each model are below; they were chosen on held-out rows of what our own model is trained on (see its card).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.filters.language.fasttext import FastText
+from curation.filters.language.langdetect import Langdetect, posterior
+from curation.filters.language.langid import NO_FEATURE, Py3langid
+from curation.filters.language.parts import Parts, fold_parts
+from curation.filters.language.scripts import SCRIPT_CODES, SHARED
+from curation.text import Script
+from curation.text.spans import Bytes, Int64s
+from quality_models.fasttext_file import read_fasttext
+from quality_models.langdetect_profiles import read_profiles
+from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
+from quality_models.py3langid_file import read_py3langid
+
+__all__ = ["IMPOSSIBLE", "Panel", "Weights", "open_panel"]
+
+Floats: TypeAlias = npt.NDArray[np.float32]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+Answers: TypeAlias = Callable[[Bytes, Parts], Floats]
+
+LETTERS = 20
+"""Letters of a part at which `Weights.at_20` holds."""
+
+
+class Weights(NamedTuple):
+    """How much a model's answer counts.
+
+    at_20: weight for a part of 20 letters; doubling: what is added for each doubling of them. floor: added to
+    probabilities. unknown: log probability of a language that the model does not know.
+    """
+
+    at_20: float
+    doubling: float
+    floor: float
+    unknown: float
+
+
+FASTTEXT = Weights(0.5, 0.08, 1e-3, -4.2)
+LANGDETECT = Weights(0.2, 0.0, 1e-3, -3.0)
+PY3LANGID = Weights(0.8, 0.0, 5e-5, -6.0)
+OTHER = Weights(1.0, 0.08, 1e-4, -4.0)
+"""Of our own model, and of any other in fastText's format."""
+
+PY3LANGID_EXPONENT = 0.17
+"""py3langid's scores are divided by bytes ** this before they become probabilities."""
+
+
+IMPOSSIBLE = np.float32(-1e4)
+"""Score of a language that is not written in the part's script; finite, so that scores can be added."""
+
+
+class Voter(NamedTuple):
+    """A model: what it is called, its labels, how much it counts, and float32[n, n_labels] probabilities of parts."""
+
+    name: str
+    labels: Sequence[str]
+    weights: Weights
+    answers: Answers
+
+
+class Panel:
+    """All models that are asked, over one list of languages.
+
+    languages: ISO 639-3 codes, sorted. labels: for each script of `SHARED`, the label of each language in it.
+    """
+
+    def __init__(self, fasttext: FastText, langdetect: Langdetect, others: Sequence[Voter]) -> None:
+        self._fasttext, self._langdetect = fasttext, langdetect
+        first = [
+            Voter(
+                "fasttext", fasttext.labels, FASTTEXT, lambda data, p: fasttext.probabilities(data, p.starts, p.ends)
+            ),
+            Voter("langdetect", langdetect.labels, LANGDETECT, lambda data, p: _langdetect(langdetect, data, p)),
+        ]
+        self.voters = [*first, *others]
+        codes = {voter.name: [to_iso639_3(label) for label in voter.labels] for voter in self.voters}
+        self.languages = sorted({code for known in codes.values() for code in known})
+        place = {code: at for at, code in enumerate(self.languages)}
+        self._columns = [np.array([place[code] for code in codes[voter.name]], np.int64) for voter in self.voters]
+        self.written = _written(self.languages)
+
+    def opinions(self, data: Bytes, parts: Parts) -> tuple[tuple[Int32s, Floats], tuple[Int32s, Floats]]:
+        """fastText's and langdetect's answers: place in `languages`, int32[n], -1 for none; probability, float32[n]."""
+        answers = (
+            self._fasttext.top(data, parts.starts, parts.ends),
+            self._langdetect.top(data, parts.starts, parts.ends),
+        )
+        first, second = (
+            (np.where(label >= 0, columns[label], -1).astype(np.int32), probability)
+            for (label, probability), columns in zip(answers, self._columns[:2], strict=True)
+        )
+        return first, second
+
+    def scores(self, data: Bytes, parts: Parts) -> Floats:
+        """What all models say together: float32[n, n_languages], log scores; IMPOSSIBLE for languages of other scripts."""
+        sizes = np.log2(np.maximum(parts.letters, 1) / LETTERS).astype(np.float32)[:, None]
+        total = np.zeros((len(parts.line), len(self.languages)), np.float32)
+        for voter, columns in zip(self.voters, self._columns, strict=True):
+            given = _spread(voter.answers(data, parts), columns, len(self.languages))
+            known = np.zeros(len(self.languages), np.bool_)
+            known[columns] = True
+            weight = np.maximum(voter.weights.at_20 + voter.weights.doubling * sizes, 0.05)
+            total += weight * np.where(known, np.log(given + voter.weights.floor), voter.weights.unknown)
+        total[~self.written[parts.script]] = IMPOSSIBLE
+        return total
+
+
+def _spread(answers: Floats, columns: Int64s, n_languages: int) -> Floats:
+    """Answers by language; those of labels that mean one language (a dialect each) are added up."""
+    given = np.zeros((len(answers), n_languages), np.float32)
+    once, first = np.unique(columns, return_index=True)
+    given[:, once] = answers[:, first]
+    for label in np.setdiff1d(np.arange(len(columns)), first):
+        given[:, columns[label]] += answers[:, label]
+    return given
+
+
+def _written(languages: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """bool[len(Script), n_languages]: whether a language is written in a script; one of unknown scripts may be in any."""
+    written = np.zeros((len(Script), len(languages)), np.bool_)
+    for script in SHARED:
+        code = SCRIPT_CODES[script]
+        written[script] = [code in LANGUAGE_SCRIPTS.get(language, (code,)) for language in languages]
+    return written
+
+
+def _langdetect(model: Langdetect, data: Bytes, parts: Parts) -> Floats:
+    sums, counts = model.log_likelihoods(data, parts.starts, parts.ends)
+    return np.where((counts > 0)[:, None], posterior(sums, counts), 0).astype(np.float32)
+
+
+def _py3langid(model: Py3langid, data: Bytes, parts: Parts) -> Floats:
+    scores = model.scores(data, parts.starts, parts.ends)
+    silent = scores[:, 0] == NO_FEATURE
+    scores -= scores.max(axis=1, keepdims=True)
+    scores /= np.maximum(parts.ends - parts.starts, 1)[:, None].astype(np.float32) ** PY3LANGID_EXPONENT
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    scores[silent] = 0
+    return scores
+
+
+def _folded(model: FastText, data: Bytes, parts: Parts) -> Floats:
+    """Answers of our own model, which is trained on lower case without punctuation."""
+    return model.probabilities(*fold_parts(data, parts.starts, parts.ends))
+
+
+def open_panel(own: Path, others: Sequence[str], lid: Path) -> Panel:
+    """Load the models.
+
+    Args:
+        own: our own model. others: `py3langid`, `corpusmill`, or paths of models in fastText's format.
+        lid: lid.176.ftz.
+
+    Raises FileNotFoundError or ValueError where a model is missing or damaged.
+    """
+    voters = [_voter(name, own) for name in others]
+    return Panel(FastText(read_fasttext(lid)), Langdetect(read_profiles()), voters)
+
+
+def _voter(name: str, own: Path) -> Voter:
+    if name == "py3langid":
+        naive = Py3langid(read_py3langid())
+        return Voter(name, naive.labels, PY3LANGID, lambda data, parts: _py3langid(naive, data, parts))
+    if name == "corpusmill":
+        folded = FastText(read_fasttext(own))
+        return Voter(name, folded.labels, OTHER, lambda data, parts: _folded(folded, data, parts))
+    other = FastText(read_fasttext(Path(name)))
+    return Voter(name, other.labels, OTHER, lambda data, p: other.probabilities(data, p.starts, p.ends))
