@@ -15,6 +15,7 @@ from curation.filters.language.cjk import CJK_LABELS
 from curation.filters.language.identify import BY_SCRIPT, Found, Labels
 from curation.filters.language.kinds import LineKind
 from curation.filters.language.parts import Parts
+from curation.filters.language.scripts import CHARACTERS_PER_LETTER
 from curation.filters.language.voters import Panel
 from curation.text.spans import Int64s
 
@@ -28,36 +29,58 @@ CHINESE = (HANI, HANS, HANT)
 CONFIDENCE = np.array([0.6, 0.7, BY_SCRIPT])
 """Confidence in a Chinese, Japanese or Korean line, by its `basis`: the script alone, the lines around, its characters."""
 
+INLINE = 0.15
+"""Share of a line in other languages than its main one from which on it holds two."""
+
 SAMPLE_LINES, SAMPLE_BYTES = 2, 300
 """What models are shown of a document whose language the script decides: so many first lines, so much of each."""
 
 
 class Tallies(NamedTuple):
-    """Letters by document and label; by document, then most letters first, then label.
+    """Letters by document and label; by document, then most letters first, text without a name counting half.
 
-    document, label: int64[n]. letters: float64[n]. confidence: float64[n], mean over these letters.
+    document, label: int64[n]. letters: float64[n], with their vowel signs. confidence: float64[n], mean over them.
+    inline: float64[n_documents], letters in lines that hold two languages.
     """
 
     document: Int64s
     label: Int64s
     letters: Doubles
     confidence: Doubles
+    inline: Doubles
 
 
 def tally(found: Found, labels: Labels) -> Tallies:
     """Letters of text by label, for each document that has any."""
-    document, label, letters, confidence = _entries(found, labels)
+    line, label, letters, confidence = _entries(found, labels)
+    document = _document(found, line)
+    n_labels = len(labels.names)
+    inline = _inline(line, labels.language[label], letters, found.lines.spans.offsets)
     label = np.where(label == HANI, usual_form(document, label, letters)[document], label)
-    keys, where = np.unique(document * len(labels.names) + label, return_inverse=True)
+    keys, where = np.unique(document * n_labels + label, return_inverse=True)
     total: Doubles = np.bincount(where, letters, len(keys)).astype(np.float64)
     mean = np.bincount(where, letters * confidence, len(keys)) / np.maximum(total, 1)
-    document, label = np.divmod(keys, len(labels.names))
-    order = np.lexsort((label, -total, document))
-    return Tallies(document[order], label[order], total[order], mean[order])
+    document, label = np.divmod(keys, n_labels)
+    order = np.lexsort((label, -total * np.where(label == labels.und, 0.5, 1), document))
+    return Tallies(document[order], label[order], total[order], mean[order], inline)
+
+
+def _inline(line: Int64s, language: Int64s, letters: Doubles, offsets: Int64s) -> Doubles:
+    """Letters of each document in lines of which INLINE or more is not in their main language: float64[n_documents]."""
+    n = int(offsets[-1])
+    width = int(language.max(initial=0)) + 1
+    keys, where = np.unique(line * width + language, return_inverse=True)
+    by_language = np.bincount(where, letters, len(keys))
+    most = np.zeros(n)
+    np.maximum.at(most, keys // width, by_language)
+    total = np.bincount(line, letters, n)
+    sums = np.concatenate([[0.0], np.cumsum(np.where(most <= (1 - INLINE) * total, total, 0))])
+    inline: Doubles = sums[offsets[1:]] - sums[offsets[:-1]]
+    return inline
 
 
 def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Doubles]:
-    """Document, label, letters and confidence of each part, and of each language of each line with Han, kana or Hangul."""
+    """Line, label, letters and confidence of each part, and of each language of each line with Han, kana or Hangul."""
     cjk, parts = found.cjk, found.parts
     text = found.lines.kind == LineKind.TEXT
     line, language = np.nonzero(cjk.letters * text[:, None])
@@ -66,10 +89,11 @@ def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Dou
     names = np.stack([chinese, np.full(len(text), JAPANESE), np.full(len(text), KOREAN)], axis=1)
     label = names[line, language]
     rows = np.flatnonzero(text[parts.line])
+    characters = parts.letters[rows] * CHARACTERS_PER_LETTER[parts.script[rows]]
     return (
-        np.concatenate([_document(found, line), found.document[rows]]),
+        np.concatenate([line, parts.line[rows]]),
         np.concatenate([label, found.label[rows]]).astype(np.int64),
-        np.concatenate([cjk.letters[line, language], parts.letters[rows]]).astype(np.float64),
+        np.concatenate([cjk.letters[line, language], characters]),
         np.concatenate([np.where(label == labels.und, 0, CONFIDENCE[cjk.basis[line]]), found.confidence[rows]]),
     )
 
@@ -107,7 +131,8 @@ def opinions(panel: Panel, labels: Labels, found: Found, main: Int64s) -> list[O
     sample = _sample(found, main, voted)
     weights = np.concatenate([found.parts.letters[rows], sample.letters])
     document = np.concatenate([found.document[rows], _document(found, sample.line)])
-    shown = panel.opinions(found.lines.clean, sample)
+    clean = found.lines.clean
+    shown = panel.first(clean, sample), panel.second(clean, sample)
     return [
         _weigh(
             document,

@@ -34,6 +34,19 @@ SETTLED_LETTERS, SETTLED_FASTTEXT, SETTLED_LANGDETECT = 30, 0.7, 0.9
 SURE_LETTERS, SURE = 30, 0.9
 """Letters and probability from which on a voted answer needs no help from the page, and helps other parts."""
 
+SAMPLE, MAIN = 2_000, 0.9
+"""Bytes of a document, from its start, that langdetect is always shown. Of the rest it sees what fastText does not find
+to be in the same language as at least so great a share of the document, or is not sure of."""
+
+USUAL, USUAL_LETTERS = 0.7, 60
+"""Share of a page's settled letters in one language, and letters, from which on other parts may borrow it."""
+
+WORD = 12
+"""Letters below which a part is no evidence against the page's language. Longer ones borrow it if either model names it."""
+
+BORROWED = 0.9
+"""Confidence in a borrowed language."""
+
 STRANGER = 0.02
 """Prior probability that a part's language is none of those of the page's other parts."""
 
@@ -49,13 +62,14 @@ UNDETERMINED = "und"
 class Labels:
     """All labels that can be given, numbered: those of `cjk` first, in its order, then scripts of one language, then the rest.
 
-    names: the labels. language: for each its ISO 639-3 code. by_script: bool[n], whether the script gives it.
+    names: the labels. language: int64[n], place of each one's language in the panel, numbers from there on where the
+    panel does not know it; forms of Chinese are one. by_script: bool[n], whether the script gives the label.
     of: int32[len(Script), n_languages], label of a language of the panel in a script, 0 where it is not written so.
     """
 
     def __init__(self, panel: Panel) -> None:
         self.names = [*CJK_LABELS, *DECIDED.values()]
-        self.by_script_count = len(self.names)
+        by_script = len(self.names)
         self.decided = np.zeros(len(Script), np.int32)
         for script, name in DECIDED.items():
             self.decided[script] = self.names.index(name)
@@ -65,10 +79,10 @@ class Labels:
                 self.of[script, language] = len(self.names)
                 self.names.append(f"{panel.languages[language]}_{SCRIPT_CODES[script]}")
         self.und = self.names.index(UNDETERMINED)
-
-    @property
-    def by_script(self) -> Mask:
-        return np.arange(len(self.names)) < self.by_script_count
+        self.by_script = np.arange(len(self.names)) < by_script
+        places = {code: place for place, code in enumerate(panel.languages)}
+        codes = [name.partition("_")[0] for name in self.names]
+        self.language = np.array([places.setdefault(code, len(places)) for code in codes], np.int64)
 
 
 class Found(NamedTuple):
@@ -101,17 +115,16 @@ def identify(panel: Panel, labels: Labels, data: Bytes, where: Where) -> Found:
     n = len(parts.line)
     label = labels.decided[parts.script]
     confidence = np.where(label > 0, BY_SCRIPT, 0).astype(np.float32)
-    opinions = tuple((np.full(n, -1, np.int32), np.zeros(n, np.float32)) for _ in range(2))
+    first, second = ((np.full(n, -1, np.int32), np.zeros(n, np.float32)) for _ in range(2))
     asked = np.flatnonzero(np.isin(parts.script, SHARED))
     if len(asked):
         some = pick(parts, asked)
-        answers = panel.opinions(lines.clean, some)
-        for (place, probability), (told, sure) in zip(opinions, answers, strict=True):
+        language, confidence[asked], answers = _vote(panel, lines.clean, some, document[asked])
+        for (place, probability), (told, sure) in zip((first, second), answers, strict=True):
             place[asked], probability[asked] = told, sure
-        language, confidence[asked] = _vote(panel, lines.clean, some, document[asked], *answers)
         label[asked] = np.where(language >= 0, labels.of[some.script, language], 0)
     label[label == 0] = labels.und
-    return Found(lines, cjk, parts, document, label, confidence, *opinions)
+    return Found(lines, cjk, parts, document, label, confidence, first, second)
 
 
 def pick(parts: Parts, rows: Int64s) -> Parts:
@@ -119,35 +132,68 @@ def pick(parts: Parts, rows: Int64s) -> Parts:
     return Parts(parts.line[rows], parts.starts[rows], parts.ends[rows], parts.script[rows], parts.letters[rows])
 
 
+Opinions = tuple[Int32s, Floats]
+"""A model's answers: place in the panel's languages, -1 for none; and how sure it is."""
+
+
 def _vote(
-    panel: Panel,
-    data: Bytes,
-    parts: Parts,
-    document: Int64s,
-    first: tuple[Int32s, Floats],
-    second: tuple[Int32s, Floats],
-) -> tuple[Int32s, Floats]:
-    """The language of each part, -1 where none is named, and how sure that is."""
-    language, confidence = first[0].copy(), np.minimum(first[1], second[1])
-    settled = (first[0] == second[0]) & (first[0] >= 0) & panel.written[parts.script, first[0]]
-    settled &= (first[1] >= SETTLED_FASTTEXT) & (second[1] >= SETTLED_LANGDETECT) & (parts.letters >= SETTLED_LETTERS)
-    open_rows = np.flatnonzero(~settled)
-    if len(open_rows) == 0:
-        return language, confidence
-    scores = panel.scores(data, pick(parts, open_rows))
+    panel: Panel, data: Bytes, parts: Parts, document: Int64s
+) -> tuple[Int32s, Floats, tuple[Opinions, Opinions]]:
+    """The language of each part, -1 where none is named, how sure that is, and the two models' opinions."""
+    first = panel.first(data, parts)
+    second = np.full(len(document), -1, np.int32), np.zeros(len(document), np.float32)
     page = _Page(document, len(panel.languages))
-    page.add(document[settled], language[settled], parts.letters[settled])
-    sure = _probabilities(scores)
-    strong = (sure.max(axis=1) >= SURE) & (parts.letters[open_rows] >= SURE_LETTERS)
-    rows = open_rows[strong]
-    page.add(document[rows], sure[strong].argmax(axis=1), parts.letters[rows])
+    left_out = _repeats(page, parts, document, first)
+    asked = np.flatnonzero(~left_out)
+    while len(asked):
+        told, sure = panel.second(data, pick(parts, asked))
+        second[0][asked], second[1][asked] = told, sure
+        agree = asked[_settled(panel, pick(parts, asked), (first[0][asked], first[1][asked]), (told, sure))]
+        page.add(document[agree], first[0][agree], parts.letters[agree])
+        usual = page.usual(document)
+        # What the sample does not bear out is asked about after all.
+        asked = np.flatnonzero(left_out & (first[0] != usual))
+        left_out[asked] = False
+    settled = _settled(panel, parts, first, second)
+    language, confidence = first[0].copy(), np.where(left_out, first[1], np.minimum(first[1], second[1]))
+    borrows = ~settled & ~left_out & (usual >= 0) & panel.written[parts.script, usual]
+    borrows &= (first[0] == usual) | (second[0] == usual) | (parts.letters < WORD)
+    language[borrows], confidence[borrows] = usual[borrows], BORROWED
+    rows = np.flatnonzero(~settled & ~left_out & ~borrows)
+    if len(rows):
+        language[rows], confidence[rows] = _ask_all(panel, data, pick(parts, rows), document[rows], page)
+    return language, confidence, (first, second)
+
+
+def _settled(panel: Panel, parts: Parts, first: Opinions, second: Opinions) -> Mask:
+    """Where both models say the same, are sure, and have seen enough."""
+    agree = (first[0] == second[0]) & (first[0] >= 0) & panel.written[parts.script, first[0]]
+    agree &= (first[1] >= SETTLED_FASTTEXT) & (second[1] >= SETTLED_LANGDETECT)
+    settled: Mask = np.asarray(agree & (parts.letters >= SETTLED_LETTERS), np.bool_)
+    return settled
+
+
+def _repeats(page: _Page, parts: Parts, document: Int64s, first: Opinions) -> Mask:
+    """Parts about which langdetect need not be asked, if it bears out the sample: more of what the page has so far."""
+    main = page.main(document, first[0], parts.letters)
+    sizes = parts.ends - parts.starts
+    before = np.cumsum(sizes) - sizes
+    seen = before - before[np.searchsorted(document, document)]
+    repeats: Mask = np.asarray((seen >= SAMPLE) & (first[0] == main) & (first[0] >= 0) & (first[1] >= SETTLED_FASTTEXT), np.bool_)
+    return repeats
+
+
+def _ask_all(panel: Panel, data: Bytes, parts: Parts, document: Int64s, page: _Page) -> tuple[Int32s, Floats]:
+    """The language of parts that two models did not settle: -1 where none is named; and how sure that is."""
+    scores = panel.scores(data, parts)
+    chances = _probabilities(scores)
+    strong = (chances.max(axis=1) >= SURE) & (parts.letters >= SURE_LETTERS)
+    page.add(document[strong], chances[strong].argmax(axis=1), parts.letters[strong])
     weak = np.flatnonzero(~strong)
-    scores[weak] += page.prior(document[open_rows[weak]], scores[weak])
-    sure[weak] = _probabilities(scores[weak])
-    best = sure.argmax(axis=1).astype(np.int32)
-    confidence[open_rows] = sure.max(axis=1)
-    language[open_rows] = np.where(confidence[open_rows] >= UNSURE, best, -1)
-    return language, confidence
+    scores[weak] += page.prior(document[weak], scores[weak])
+    chances[weak] = _probabilities(scores[weak])
+    best, confidence = chances.argmax(axis=1).astype(np.int32), chances.max(axis=1)
+    return np.where(confidence >= UNSURE, best, -1), confidence
 
 
 def _probabilities(scores: Floats) -> Floats:
@@ -165,6 +211,24 @@ class _Page:
 
     def add(self, document: Int64s, language: npt.NDArray[np.integer], letters: Int32s) -> None:
         np.add.at(self._letters, (np.searchsorted(self._known, document), language), letters)
+
+    def main(self, document: Int64s, language: Int32s, letters: Int32s) -> Int64s:
+        """The language that fastText finds in MAIN of the letters of each part's document, -1 where there is none: int64[n]."""
+        rows = np.searchsorted(self._known, document)
+        width = self._letters.shape[1]
+        known = language >= 0
+        places = rows[known] * width + language[known]
+        counts = np.bincount(places, letters[known], self._letters.size).reshape(self._letters.shape)
+        total = np.bincount(rows, letters, len(self._known))
+        main = np.where(counts.max(axis=1) >= MAIN * total, counts.argmax(axis=1), -1)
+        return main[rows]
+
+    def usual(self, document: Int64s) -> Int64s:
+        """The language of USUAL of the letters in each part's document, -1 where there is none or too few are known: int64[n]."""
+        best, most = self._letters.argmax(axis=1), self._letters.max(axis=1)
+        total = self._letters.sum(axis=1)
+        usual = np.where((total >= USUAL_LETTERS) & (most >= USUAL * total), best, -1)
+        return usual[np.searchsorted(self._known, document)]
 
     def prior(self, document: Int64s, scores: Floats) -> Floats:
         """Log prior of each language for each weak part: float32[n, n_languages].

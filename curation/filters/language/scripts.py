@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from curation.filters.language.parts import CJK_SCRIPTS
 from curation.text import Script
 
-__all__ = ["DECIDED", "SCRIPT_CODES", "SHARED"]
+__all__ = ["CHARACTERS_PER_LETTER", "DECIDED", "SCRIPT_CODES", "SHARED"]
 
 SCRIPT_CODES: Mapping[Script, str] = {
     Script.LATIN: "Latn",
@@ -108,6 +110,33 @@ DECIDED: Mapping[Script, str] = {
     Script.CHAKMA: "ccp_Cakm",
 }
 """Scripts of one language, or of one that writes nearly all of their text: Burmese, Tibetan, Georgian, ..."""
+
+CHARACTERS_PER_LETTER = np.ones(len(Script))
+"""float64[len(Script)]: letters with their vowel signs and other marks, for each letter: measured on the Universal
+Declaration of Human Rights. Without it a page in Tamil would weigh 40 % less than one in English."""
+for _script, _characters in {
+    Script.DEVANAGARI: 1.61,
+    Script.BENGALI: 1.59,
+    Script.GURMUKHI: 1.64,
+    Script.GUJARATI: 1.62,
+    Script.ORIYA: 1.64,
+    Script.TAMIL: 1.71,
+    Script.TELUGU: 1.75,
+    Script.KANNADA: 1.68,
+    Script.MALAYALAM: 1.71,
+    Script.SINHALA: 1.5,
+    Script.THAI: 1.27,
+    Script.LAO: 1.32,
+    Script.TIBETAN: 1.43,
+    Script.MYANMAR: 2.27,
+    Script.KHMER: 1.64,
+    Script.TAI_THAM: 1.57,
+    Script.JAVANESE: 1.75,
+    Script.CHAKMA: 1.78,
+    Script.THAANA: 1.99,
+    Script.ADLAM: 1.13,
+}.items():
+    CHARACTERS_PER_LETTER[_script] = _characters
 
 assert not set(SHARED) & set(DECIDED)
 assert not set(CJK_SCRIPTS) & set(SCRIPT_CODES)

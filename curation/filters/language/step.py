@@ -32,7 +32,7 @@ CLASSES = ("agree", "resolved-by-script", "disagree", "mixed", "too-short", "no-
 AGREE, RESOLVED, DISAGREE, MIXED, SHORT, NONE = range(len(CLASSES))
 
 MIXED_SHARE = 0.1
-"""Share of letters in other languages than the main one from which on a document is mixed."""
+"""Share of letters in other languages than the main one, or in lines that hold two, from which on a document is mixed."""
 
 SHORT_LETTERS = 20
 """Letters below which a document is too short; one of Chinese, Japanese or Korean counts four times."""
@@ -88,7 +88,9 @@ class Language(Filter):
             ScoreColumn("fasttext_confidence", pa.float32(), "probability", "of fastText's answers, mean"),
             ScoreColumn("langdetect", pa.string(), "code", "what langdetect says, ISO 639-3; null: nothing"),
             ScoreColumn("langdetect_confidence", pa.float32(), "probability", "of langdetect's answers, mean"),
-            ScoreColumn("letters", pa.int32(), "letters", "letters that count: those in lines of text"),
+            ScoreColumn(
+                "letters", pa.int32(), "letters", "letters that count: those in lines of text, with their vowel signs"
+            ),
             ScoreColumn("shares", pa.list_(SHARE), "share", "letters by language, largest first"),
             ScoreColumn(
                 "spans", pa.list_(SPELL), "lines", "runs of lines by language: lines first to end - 1, from 0 on"
@@ -130,7 +132,7 @@ class Language(Filter):
         letters: Doubles = np.bincount(counted.document, counted.letters, n).astype(np.float64)
         share = np.append(counted.letters, 0)[first] * has / np.maximum(letters, 1)
         views = opinions(panel, labels, found, main)
-        kinds = _classes(labels, counted, main, letters, views, panel)
+        kinds = _classes(labels, counted, main, letters, views)
         usual = np.full(n, CHINESE[0])
         forms = usual_form(counted.document, counted.label, counted.letters)
         usual[: len(forms)] = forms
@@ -143,7 +145,7 @@ class Language(Filter):
             pa.array(np.array(CLASSES, object)[kinds], pa.string()),
             pa.array(share, pa.float32()),
             *(column for view in views for column in _opinion(view, codes)),
-            pa.array(letters.astype(np.int32)),
+            pa.array(np.rint(letters).astype(np.int32)),
             _shares(counted, letters, names, n),
             _spans(spells(found, labels, usual), names),
         ]
@@ -210,16 +212,12 @@ def _file_of(voter: str) -> Path:
     return CORPUSMILL if voter == "corpusmill" else Path(voter)
 
 
-def _classes(
-    labels: Labels, counted: Tallies, main: Int64s, letters: Doubles, views: Sequence[Opinion], panel: Panel
-) -> Int64s:
+def _classes(labels: Labels, counted: Tallies, main: Int64s, letters: Doubles, views: Sequence[Opinion]) -> Int64s:
     """The class of each document: int64[n], place in CLASSES."""
-    n = len(main)
-    places = {code: at for at, code in enumerate(panel.languages)}
-    language = np.array([places.get(name.partition("_")[0], -2) for name in labels.names])
+    n, language = len(main), labels.language
     # Text without a name is in no other language; the forms of Chinese are one.
     named = (counted.label != labels.und) & (language[counted.label] != language[main[counted.document]])
-    others = np.bincount(counted.document, counted.letters * named, n)
+    others = np.maximum(np.bincount(counted.document, counted.letters * named, n), counted.inline)
     weight = np.where(np.isin(counted.label, CJK_LABEL_NUMBERS), CJK_WEIGHT, 1)
     size = np.bincount(counted.document, counted.letters * weight, n)
     agreed = (views[0].language == language[main]) & (views[1].language == language[main])

@@ -98,17 +98,16 @@ class Panel:
         self._columns = [np.array([place[code] for code in codes[voter.name]], np.int64) for voter in self.voters]
         self.written = _written(self.languages)
 
-    def opinions(self, data: Bytes, parts: Parts) -> tuple[tuple[Int32s, Floats], tuple[Int32s, Floats]]:
-        """fastText's and langdetect's answers: place in `languages`, int32[n], -1 for none; probability, float32[n]."""
-        answers = (
-            self._fasttext.top(data, parts.starts, parts.ends),
-            self._langdetect.top(data, parts.starts, parts.ends),
-        )
-        first, second = (
-            (np.where(label >= 0, columns[label], -1).astype(np.int32), probability)
-            for (label, probability), columns in zip(answers, self._columns[:2], strict=True)
-        )
-        return first, second
+    def first(self, data: Bytes, parts: Parts) -> tuple[Int32s, Floats]:
+        """fastText's answers: place in `languages`, int32[n], -1 for none; and their probability, float32[n]."""
+        return self._placed(*self._fasttext.top(data, parts.starts, parts.ends), 0)
+
+    def second(self, data: Bytes, parts: Parts) -> tuple[Int32s, Floats]:
+        """langdetect's answers, as `first`."""
+        return self._placed(*self._langdetect.top(data, parts.starts, parts.ends), 1)
+
+    def _placed(self, label: Int32s, probability: Floats, voter: int) -> tuple[Int32s, Floats]:
+        return np.where(label >= 0, self._columns[voter][label], -1).astype(np.int32), probability
 
     def scores(self, data: Bytes, parts: Parts) -> Floats:
         """What all models say together: float32[n, n_languages], log scores; IMPOSSIBLE for languages of other scripts."""
