@@ -44,6 +44,8 @@ MOST_HELD_OUT = 200
 WEIGHTS = {"cldr": 1.3}
 CHARACTERS_PER_LINE = 2
 """A label has at most one training line for this many characters of its text."""
+LEAST_TEXT = 2000
+"""Characters that a label needs: it learns nothing from a few keywords but their noise."""
 MOST_WORDS = 60
 BARE = 0.08
 """Share of lines in Latin script that lose their marks, as people write without them."""
@@ -91,7 +93,7 @@ def _hash(*parts: str) -> int:
 
 
 def split(texts: Iterable[Folded]) -> tuple[Lines, list[Folded]]:
-    """Texts to train on, and those held out. No text is on both sides, and none is twice on one."""
+    """Texts to train on, and those held out. No text of a label is on both sides, none of a source twice."""
     train: defaultdict[str, defaultdict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     held: defaultdict[tuple[str, str], dict[str, Folded]] = defaultdict(dict)
     for text in texts:
@@ -101,11 +103,14 @@ def split(texts: Iterable[Folded]) -> tuple[Lines, list[Folded]]:
             train[text.label][text.source][text.text] = None
     held_out = []
     for (label, _), some in sorted(held.items()):
-        for known in train[label].values():
+        for texts_of_source in train[label].values():
             for held_text in some:
-                known.pop(held_text, None)
+                texts_of_source.pop(held_text, None)
         held_out += sorted(some.values(), key=lambda text: _hash(text.label, text.text))[:MOST_HELD_OUT]
-    return {label: {source: list(some) for source, some in train[label].items() if some} for label in train}, held_out
+    known = {label: {source: list(some) for source, some in train[label].items() if some} for label in train}
+    sizes = {label: sum(len(text) for some in known[label].values() for text in some) for label in known}
+    lines = {label: sources for label, sources in known.items() if sizes[label] >= LEAST_TEXT}
+    return lines, [text for text in held_out if text.label in lines]
 
 
 def cut(words: list[str], rng: random.Random) -> list[str]:

@@ -27,10 +27,6 @@ __all__ = ["SOURCES", "Text", "read_chromium", "read_cldr", "read_common_voice",
 LARGEST_FILE = 4 << 20
 """Files of Common Voice above this many bytes are left out: copies of Wikipedia and of parliaments, in few languages."""
 
-QUECHUA = ("qug", "quh", "qul", "qva", "qvc", "qvh", "qvm", "qvn", "qwh", "qxn", "qxu")
-MEMBERS = {"pbu": "pus", "src": "srd", "zlm": "msa", **dict.fromkeys(QUECHUA, "que")}
-"""Members of a macrolanguage that the models beside this one know as a whole only."""
-
 UNKNOWN = "und"
 MARKUP = re.compile(r"<[^>]*>|\$\w+|\{[^}]*\}|&\w+;|\b\w+://\S+")
 """Tags, place holders, entities and addresses in the texts of a program."""
@@ -53,11 +49,6 @@ class Text(NamedTuple):
     text: str
 
 
-def _label(code: str) -> str:
-    label = to_iso639_3(code)
-    return MEMBERS.get(label, label)
-
-
 def _single_blanks(text: str) -> str:
     return " ".join(text.split())
 
@@ -70,7 +61,7 @@ def read_common_voice(folder: Path) -> Iterator[Text]:
     for path in sorted(folder.glob("*/*.txt")):
         if path.stat().st_size > LARGEST_FILE:
             continue
-        label = _label(path.parent.name)
+        label = to_iso639_3(path.parent.name)
         for line in path.read_text("utf-8-sig").splitlines():
             text = _single_blanks(line)
             if text:
@@ -107,7 +98,7 @@ def read_chromium(folder: Path) -> Iterator[Text]:
     for path in sorted(folder.glob("*.pak")):
         if "_" in path.stem:
             continue
-        label = _label(path.stem)
+        label = to_iso639_3(path.stem)
         for number, text in _pak_strings(path):
             if len(text) < 3 or PROGRAM.search(text) or (label != "eng" and text in untranslated):
                 continue
@@ -126,7 +117,7 @@ def read_cldr(folder: Path) -> Iterator[Text]:
     for path in sorted((folder / "annotations").glob("*.xml")):
         if NOT_READ.fullmatch(path.stem):
             continue
-        label = _label(path.stem)
+        label = to_iso639_3(path.stem)
         for word in _keywords(path):
             if label == "eng" or word not in english:
                 yield Text(label, "cldr", word.casefold(), _single_blanks(word))
@@ -155,7 +146,7 @@ def read_udhr(folder: Path) -> Iterator[Text]:
         paragraphs = list(_paragraphs(root))
         if code is None or code == UNKNOWN or sum(len(text) for _, text in paragraphs) < LEAST_UDHR:
             continue
-        label = _label(f"{code}_{script}")
+        label = to_iso639_3(f"{code}_{script}")
         for article, text in paragraphs:
             yield Text(label, "udhr", article, text)
 
