@@ -7,5 +7,6 @@ from __future__ import annotations
 
 FILTERS: dict[str, str] = {
     "html_noise": "curation.filters.html_noise:HtmlNoise",
+    "language": "curation.filters.language:Language",
     "length": "curation.filters.length:Length",
 }

@@ -137,10 +137,10 @@ def fingerprint(name: str, texts: Sequence[str]) -> str:
 
 @ON_FILTERS
 def test_it_is_declared(name: str) -> None:
-    """Name = registry key = module; a known stage; a summary in one sentence; columns that shards have."""
+    """Name = registry key = module or package; a known stage; a summary in one sentence; columns that shards have."""
     kind = step_class(name)
 
-    assert kind.name == name == kind.__module__.rpartition(".")[2]
+    assert kind.name == name == FILTERS[name].partition(":")[0].rpartition(".")[2]
     assert kind.version >= 1
     assert kind.stage in STAGES
     assert kind.needs
@@ -191,12 +191,13 @@ def _candidates(value: Any, annotation: Any) -> Iterator[Any]:
     elif isinstance(value, int | float):
         yield from (value + 1, value * 2, value / 2, value - 1, 0, 1, value * 0.9, 0.25)
     elif isinstance(value, str):
-        yield from (f"{value}x", "en", "zh", "")
+        yield from (f"{value}x", "en", "zh", "keep", "drop", "")
     elif isinstance(value, list | tuple | set | frozenset):
         yield from (list(value)[1:], [*value, "zh"], [*value, "x"], [*value, 1])
     elif isinstance(value, Mapping):
         first = next(iter(value), None)
         yield from ({k: v for k, v in value.items() if k != first}, *({**value, first: v} for v in (0, 1, 0.5)))
+        yield {**value, "en": 0.5}
     elif isinstance(value, StepConfig):
         yield from (other for _, other in alternatives(type(value)))
     elif value is None:
