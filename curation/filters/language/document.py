@@ -190,7 +190,7 @@ class Spells(NamedTuple):
 
 
 def spells(found: Found, labels: Labels, usual: Int64s) -> Spells:
-    """Labels of lines, as runs. A line without letters goes with the one before it, at the top with the one after.
+    """Labels of lines, as runs. A line of code or without letters goes with the one before it, at the top with the next.
 
     Args:
         usual: int64[n_documents], the form that lines of shared Han characters get.
@@ -208,6 +208,7 @@ def spells(found: Found, labels: Labels, usual: Int64s) -> Spells:
     heaviest[parts.line[order]] = found.label[order]
     label = np.where(label > 0, label, heaviest)
     label = np.where(label == HANI, usual[document], label)
+    label = np.where(found.lines.kind == LineKind.CODE, 0, label)
     place = np.where(label > 0, np.arange(n), -1)
     before = np.maximum.accumulate(place)
     after = np.minimum.accumulate(np.where(label > 0, np.arange(n), n)[::-1])[::-1]

@@ -50,7 +50,7 @@ BORROWED = 0.9
 STRANGER = 0.02
 """Prior probability that a part's language is none of those of the page's other parts."""
 
-UNSURE = 0.5
+UNSURE = 0.35
 """Probability below which no language is named."""
 
 BY_SCRIPT = 0.99

@@ -72,33 +72,29 @@ def cut_parts(data: Bytes, starts: Int64s, ends: Int64s, letters: Counts, cjk: n
     plain = (most > 0) & ~cjk & ~mixed & (ends - starts <= LONGEST)
     rows = np.flatnonzero(~plain & (most > 0) & (~cjk | (most >= ENOUGH)))
     where = Spans(starts[rows], ends[rows], np.zeros(1, np.int64))
-    found = _stretches(*bounds(data, where))
-    found[0] = rows[found[0]]
-    row, _, _, kind, count, blanks = found
-    long = (count >= ENOUGH) & ~CJK_MASK[kind] & (~cjk[row] | (blanks >= WORDS))
-    # A line without any such stretch, as of words from two scripts in turn, is asked about as a whole.
-    whole = np.setdiff1d(rows[~cjk[rows]], row[long])
-    cut = np.minimum(ends[whole], starts[whole] + LONGEST)
+    found = _stretches(*bounds(data, where), np.where(cjk[rows], -1, script[rows]))
     plain_rows = np.flatnonzero(plain)
-    line = np.concatenate([plain_rows, whole, row[long]])
+    line = np.concatenate([plain_rows, rows[found[0]]])
     order = np.argsort(line, kind="stable")
     return Parts(
         line[order],
-        np.concatenate([starts[plain_rows], starts[whole], found[1][long]])[order],
-        np.concatenate([ends[plain_rows], cut, found[2][long]])[order],
-        np.concatenate([script[plain_rows], script[whole], kind[long]])[order].astype(np.uint8),
-        np.concatenate([most[plain_rows], most[whole], count[long]])[order].astype(np.int32),
+        np.concatenate([starts[plain_rows], found[1]])[order],
+        np.concatenate([ends[plain_rows], found[2]])[order],
+        np.concatenate([script[plain_rows], found[3]])[order].astype(np.uint8),
+        np.concatenate([most[plain_rows], found[4]])[order].astype(np.int32),
     )
 
 
 @kernel
-def _stretches(data: Bytes, starts: Int64s, ends: Int64s) -> Int64s:
-    """int64[6, n]: row, start, end, script, letters and blanks of each stretch of one script, and of LONGEST bytes at most.
+def _stretches(data: Bytes, starts: Int64s, ends: Int64s, scripts: Int64s) -> Int64s:
+    """int64[5, n]: row, start, end, script and letters of each part.
 
-    From four fifths of that on, the first blank ends a stretch.
+    `scripts`: the main script of each row, -1 for Chinese, Japanese and Korean ones. A stretch of one script is a part if it
+    is in the row's main script, or has letters enough; in rows with -1, letters and words enough. What is too short goes with
+    the part before it. From four fifths of LONGEST on, the first blank ends a stretch.
     """
     base = address_of(data)
-    found = np.empty((6, 64), np.int64)
+    found = np.empty((5, 64), np.int64)
     n = 0
     for row in range(len(starts)):
         p, end = base + starts[row], base + ends[row]
@@ -110,7 +106,7 @@ def _stretches(data: Bytes, starts: Int64s, ends: Int64s) -> Int64s:
             size = p - begin
             full = size >= LONGEST - 4 or (size >= LONGEST * 4 // 5 and code == 0x20)
             if count and ((letter and kind >> 8 != script) or full):
-                n, found = _add(found, n, row, begin - base, last - base, script, count, blanks)
+                n, found = _add(found, n, row, begin - base, last - base, script, count, blanks, scripts[row])
                 begin, count, blanks = p, 0, 0
             if letter:
                 script, last = kind >> 8, p + length
@@ -121,20 +117,26 @@ def _stretches(data: Bytes, starts: Int64s, ends: Int64s) -> Int64s:
                 blanks += 1
             p += length
         if count:
-            n, found = _add(found, n, row, begin - base, last - base, script, count, blanks)
+            n, found = _add(found, n, row, begin - base, last - base, script, count, blanks, scripts[row])
     return found[:, :n].copy()
 
 
 @inlined
 def _add(
-    found: Int64s, n: Int, row: Int, start: Int, end: Int, script: Int, count: Int, blanks: Int
+    found: Int64s, n: Int, row: Int, start: Int, end: Int, script: Int, count: Int, blanks: Int, main: Int
 ) -> tuple[Int, Int64s]:
+    """Add a stretch to the parts, or to the last one, if it is a part at all."""
+    if script != main and (count < ENOUGH or CJK_MASK[np.uint64(script)] or (main < 0 and blanks < WORDS)):
+        return n, found
+    if n and found[0, n - 1] == row and found[3, n - 1] == script and end - found[1, n - 1] <= LONGEST:
+        found[2, n - 1] = end
+        found[4, n - 1] += count
+        return n, found
     if n == found.shape[1]:
-        more = np.empty((6, 2 * n), np.int64)
+        more = np.empty((5, 2 * n), np.int64)
         more[:, :n] = found
         found = more
-    found[0, n], found[1, n], found[2, n] = row, start, end
-    found[3, n], found[4, n], found[5, n] = script, count, blanks
+    found[0, n], found[1, n], found[2, n], found[3, n], found[4, n] = row, start, end, script, count
     return n + 1, found
 
 
