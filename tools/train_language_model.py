@@ -4,8 +4,8 @@
         --out quality_models/weights/corpusmill-lid.ftz --held-out held_out.jsonl
 
 DIRs: see tools/language_model/sources.py. Prints the tables of the model card. With --threads 1 the same sources
-give the same file on the same machine (27 minutes); fastText's threads write to shared memory without locks, so with
-more the model differs a little each time. Needs 3 GB and fasttext-community of the extra `test`.
+give the same file on the same machine; fastText's threads write to shared memory without locks, so with more the
+model differs a little each time. Takes 10 minutes with two threads, 4 GB, and fasttext-community of the extra `test`.
 """
 
 from __future__ import annotations

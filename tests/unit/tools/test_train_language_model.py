@@ -111,16 +111,16 @@ def test_cldr_gives_keywords(tmp_path: Path) -> None:
 
 
 def test_udhr_gives_paragraphs_with_their_article(tmp_path: Path) -> None:
-    """The article is the key; too short translations and unknown languages are left out; scripts tell codes apart."""
+    """The article is the key; titles, short translations, unknown languages are left out; scripts tell codes apart."""
     form = (
         "<udhr xmlns='http://efele.net/udhr' iso639-3='{}' iso15924='Latn'><title>Head</title>"
-        "<article number='7'><title>Art 7</title><para>{}</para></article></udhr>"
+        "<preamble><para>Whereas</para></preamble><article number='7'><title>Art 7</title><para>{}</para></article></udhr>"
     )
     for code, text in {"als": "fjalë " * 400, "und": "word " * 500, "deu": "kurz", "zlm": "kata " * 450}.items():
         write(tmp_path / f"udhr_{code}.xml", form.format(code, text))
     found = list(read_udhr(tmp_path))
     assert {text.label for text in found} == {"sqi", "msa"}
-    assert [text.key for text in found if text.label == "sqi"] == ["preamble", "article 7", "article 7"]
+    assert [text.key for text in found if text.label == "sqi"] == ["preamble", "article 7"]
 
 
 def test_texts_are_folded_as_the_product_folds_them() -> None:
@@ -139,6 +139,7 @@ def test_held_out_texts_are_the_same_each_time_and_never_trained_on() -> None:
     """Whatever the order; a key is held out in all languages or in none."""
     texts = [text for label in WORDS for text in sentences(label, 400)]
     texts += [Folded(label, "udhr", f"article {n}", f"{label} {n}") for label in WORDS for n in range(30)]
+    texts += [Folded("few", "cldr", word, word) for word in map(str, range(100))]
     lines, held_out = split(texts)
     again, held_again = split(reversed(texts))
     assert held_out == held_again
@@ -152,6 +153,7 @@ def test_held_out_texts_are_the_same_each_time_and_never_trained_on() -> None:
         label: {text.key for text in held_out if text.label == label and text.source == "udhr"} for label in WORDS
     }
     assert articles["eng"] == articles["deu"] == articles["rus"] != set()
+    assert set(lines) == set(WORDS), "a label of a few keywords is left out"
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 200])
