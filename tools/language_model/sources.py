@@ -1,6 +1,6 @@
 """Reads the texts that the language model is trained on, from four sources whose licences allow it.
 
-- Common Voice: sentences that volunteers gave or found, CC0 1.0: the folder server/data of github.com/common-voice.
+- Common Voice: sentences that volunteers gave or found, CC0 1.0: the folder server/data of github.com/mozilla/common-voice.
 - Chromium: the texts of its menus and messages, BSD-3-Clause: the .pak files of Debian's package chromium-l10n.
 - CLDR: keywords of characters, Unicode licence: the folder `common` of Debian's package unicode-cldr-core.
 - UDHR: translations of the Universal Declaration of Human Rights, collected by the UN for all to spread:
