@@ -20,6 +20,7 @@ from pathlib import Path
 
 from tools.language_model.fragments import Folded, Lines, fold, fragments, split
 from tools.language_model.measure import tables
+from tools.language_model.nonsense import nonsense
 from tools.language_model.sources import SOURCES, Text
 
 MOST_LINES = 160_000
@@ -40,9 +41,10 @@ SEED = 7
 
 
 def read(folders: dict[str, Path]) -> Iterator[Text]:
-    """The texts of all sources."""
+    """The texts of all sources, and what is no language."""
     for name, reader in SOURCES.items():
         yield from reader(folders[name])
+    yield from nonsense()
 
 
 def write_training(lines: Lines, most: int, path: Path) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 from curation.filters.language.lines import LineKind, prepare
 from curation.text.tables import Script
 from quality_models.language_codes import LANGUAGE_SCRIPTS
+from tools.language_model.nonsense import NO_LANGUAGE
 from tools.language_model.sources import Text
 
 __all__ = ["Folded", "cut", "fold", "fragments", "pieces", "split"]
@@ -36,7 +37,7 @@ SHARED_SCRIPTS = {
 }
 """Scripts of several languages. Texts in others are left out: there the script tells the language."""
 
-HELD_OUT = {"common-voice": 10, "chromium": 10, "cldr": 12, "udhr": 7}
+HELD_OUT = {"common-voice": 10, "chromium": 10, "cldr": 12, "udhr": 7, "nonsense": 20}
 """One key in this many is held out."""
 MOST_HELD_OUT = 200
 """Held-out texts of a label and source that are kept; further ones are for neither side."""
@@ -84,7 +85,7 @@ def fold(texts: Iterable[Text]) -> Iterator[Folded]:
             start, end = lines.folded_starts[row], lines.folded_ends[row]
             if written is None or start == end or lines.kind[row] == LineKind.CODE:
                 continue
-            if written in LANGUAGE_SCRIPTS.get(label, (written,)):
+            if label == NO_LANGUAGE or written in LANGUAGE_SCRIPTS.get(label, (written,)):
                 yield Folded(label, source, text.key, folded[start:end].decode())
 
 
