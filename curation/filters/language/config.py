@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, field_validator
 
 from curation.verdicts import StepConfig
-from quality_models.language_codes import to_iso639_3
+from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
 
 __all__ = ["LanguageConfig"]
 
 ROUTE = re.compile(r"route:[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-SCRIPT = re.compile(r"[A-Z][a-z]{3}")
+SCRIPT = re.compile(r"[A-Za-z]{4}")
+FORMS = {"tw": "Hant", "hk": "Hant", "mo": "Hant", "cn": "Hans", "sg": "Hans"}
+"""The form of Chinese that is written in a region."""
 
 
 def _policy(value: str) -> str:
@@ -23,16 +25,22 @@ def _policy(value: str) -> str:
 
 
 def _language(value: str) -> str:
-    """`zho`, or `zho_Hant` where a script is given."""
-    language, _, script = value.replace("-", "_").partition("_")
-    regions = {"tw": "Hant", "hk": "Hant", "mo": "Hant", "cn": "Hans", "sg": "Hans"}
-    script = regions.get(script.lower(), script) if language.lower() in ("zh", "zho") else script
-    if script and not SCRIPT.fullmatch(script):
-        raise ValueError(f"expected a language such as en, eng, zho_Hant or sr_Latn, found {value!r}")
-    code = to_iso639_3(language)
-    if code == "und":
-        raise ValueError("und is no language: say what becomes of such documents with `undecided`")
-    return f"{code}_{script}" if script else code
+    """`zho`, or `zho_Hant` where a script, or for Chinese a region, is given."""
+    code = to_iso639_3(value)
+    if code in ("und", "zxx"):
+        raise ValueError(f"{value} is no language: say what becomes of such documents with `undecided`")
+    known = LANGUAGE_SCRIPTS.get(code)
+    if known is None:
+        raise ValueError(f"language {value!r}: no model that ships knows a language {code!r}")
+    scripts = [tag.title() for tag in re.split("[-_]", value)[1:] if SCRIPT.fullmatch(tag)]
+    if code == "zho":
+        scripts += [FORMS[tag.lower()] for tag in re.split("[-_]", value)[1:] if tag.lower() in FORMS]
+        known = ("Hans", "Hant", "Hani")
+    if scripts and scripts[0] not in known:
+        raise ValueError(
+            f"language {value!r}: expected a script it is written in ({', '.join(known)}), found {scripts[0]}"
+        )
+    return f"{code}_{scripts[0]}" if scripts else code
 
 
 Policy = Annotated[str, AfterValidator(_policy)]
@@ -70,3 +78,21 @@ class LanguageConfig(StepConfig):
     """Models that are asked about lines on which fastText and langdetect do not agree, or are not sure: py3langid,
     corpusmill (our own), or paths of models in fastText's format (GlotLID, OpenLID). Costs and gains:
     bench/results/language.md."""
+
+    @field_validator("min_confidence_of", mode="before")
+    @classmethod
+    def _each_language_once(cls, value: Any) -> Any:
+        if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+            names = [_language(name) for name in value]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            if twice:
+                raise ValueError(f"{', '.join(twice)} is named more than once, as {', '.join(map(repr, value))}")
+        return value
+
+    @field_validator("voters")
+    @classmethod
+    def _each_voter_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        twice = sorted({name for name in value if value.count(name) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} is named more than once, so it would count more than once")
+        return value

@@ -209,7 +209,13 @@ class Language(Filter):
 def _file_of(voter: str) -> Path:
     if voter == "py3langid":
         return installed("py3langid", "data/model.npz.xz")
-    return CORPUSMILL if voter == "corpusmill" else Path(voter)
+    if voter == "corpusmill":
+        return CORPUSMILL
+    if not Path(voter).is_file():
+        raise FileNotFoundError(
+            f"voter {voter!r}: expected py3langid, corpusmill or the path of a model in fastText's format, found no such file"
+        )
+    return Path(voter)
 
 
 def _classes(labels: Labels, counted: Tallies, main: Int64s, letters: Doubles, views: Sequence[Opinion]) -> Int64s:
