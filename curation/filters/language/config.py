@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from curation.verdicts import StepConfig
 from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
@@ -14,6 +14,7 @@ __all__ = ["LanguageConfig"]
 
 ROUTE = re.compile(r"route:[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SCRIPT = re.compile(r"[A-Za-z]{4}")
+SHIPPED = ("py3langid", "corpusmill")
 FORMS = {"tw": "Hant", "hk": "Hant", "mo": "Hant", "cn": "Hans", "sg": "Hans"}
 """The form of Chinese that is written in a region."""
 
@@ -30,13 +31,11 @@ def _language(value: str) -> str:
     if code in ("und", "zxx"):
         raise ValueError(f"{value} is no language: say what becomes of such documents with `undecided`")
     known = LANGUAGE_SCRIPTS.get(code)
-    if known is None:
-        raise ValueError(f"language {value!r}: no model that ships knows a language {code!r}")
     scripts = [tag.title() for tag in re.split("[-_]", value)[1:] if SCRIPT.fullmatch(tag)]
     if code == "zho":
         scripts += [FORMS[tag.lower()] for tag in re.split("[-_]", value)[1:] if tag.lower() in FORMS]
         known = ("Hans", "Hant", "Hani")
-    if scripts and scripts[0] not in known:
+    if scripts and known and scripts[0] not in known:
         raise ValueError(
             f"language {value!r}: expected a script it is written in ({', '.join(known)}), found {scripts[0]}"
         )
@@ -96,3 +95,12 @@ class LanguageConfig(StepConfig):
         if twice:
             raise ValueError(f"{', '.join(twice)} is named more than once, so it would count more than once")
         return value
+
+    @model_validator(mode="after")
+    def _known_to_a_model(self) -> LanguageConfig:
+        """A model by path may know any language; those that ship know the ones in the table."""
+        if set(self.voters) <= set(SHIPPED):
+            for name in (*self.wanted, *self.min_confidence_of):
+                if name.partition("_")[0] not in LANGUAGE_SCRIPTS:
+                    raise ValueError(f"language {name!r}: none of the models knows it, so no document could match")
+        return self
