@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.language.exponentials import FAR, exp_row, largest_of, logistic_row
 from curation.filters.language.fasttext_words import (
     END_OF_LINE,
     MARKS,
@@ -36,7 +37,7 @@ from curation.filters.language.fasttext_words import (
     read_line,
     same_bytes,
 )
-from curation.filters.language.float_rows import product
+from curation.filters.language.float_rows import AT_ONCE, in_blocks, product, products
 from curation.filters.language.ngram_hashes import MAX_CHARS, reciprocal
 from curation.text import Spans, kernel
 from curation.text.jit import inlined
@@ -79,7 +80,11 @@ class Scoring(NamedTuple):
 
 
 class Room(NamedTuple):
-    """For one call at a time: logits: float32[n_labels]; nodes: int64[n_labels], scores: float64[2 n_labels]."""
+    """For one call at a time.
+
+    logits: float32[...], n_labels and as many more as `products` writes. nodes: int64[n_labels]. scores:
+    float64[2 n_labels].
+    """
 
     logits: Floats
     nodes: Int64s
@@ -97,6 +102,7 @@ class FastText:
         kept, matrix = _ngram_rows(model)
         self._input = np.ascontiguousarray(matrix)
         self._output = np.ascontiguousarray(model.output)
+        self._blocks = in_blocks(self._output)
         self._tables = _tables(model, kept)
         left, right, depth = _label_tree(model.label_counts)
         self._scoring = Scoring(
@@ -131,7 +137,7 @@ class FastText:
             work, room = self._idle.pop()
         except IndexError:  # all are in use, by calls in other threads
             work, room = _work(self._tables), _room(len(self.labels))
-        matrices = self._input.ctypes.data, self._output.ctypes.data
+        matrices = self._input.ctypes.data, self._output.ctypes.data, self._blocks.ctypes.data
         task(self._tables, work, self._scoring, room, *matrices, *spans, *found)
         self._idle.append((work, room))
 
@@ -200,7 +206,8 @@ def _work(t: Tables) -> Work:
 
 
 def _room(n_labels: int) -> Room:
-    return Room(np.zeros(n_labels, np.float32), np.zeros(n_labels, np.int64), np.zeros(2 * n_labels, np.float64))
+    length = -(-n_labels // AT_ONCE) * AT_ONCE
+    return Room(np.zeros(length, np.float32), np.zeros(n_labels, np.int64), np.zeros(2 * n_labels, np.float64))
 
 
 def _label_tree(counts: Int64s) -> tuple[UInt32s, UInt32s, int]:
@@ -263,13 +270,27 @@ def _likelier(x: Any) -> Any:
 
 
 @inlined
-def _fill_logits(s: Scoring, hidden: Int, output: Int, logits: Floats) -> Any:
-    """Products of a line with all labels; the largest."""
-    largest = np.float32(-np.inf)
-    for label in range(s.n_labels):
-        logits[label] = product(hidden, output + 4 * label * s.dim, s.dim)
-        largest = max(largest, logits[label])
-    return largest
+def _fill_logits(s: Scoring, hidden: Int, blocks: Int, logits: Floats) -> Any:
+    """Products of a line with all labels, FAR behind them; the largest."""
+    row = address_of(logits)
+    products(row, hidden, blocks, len(logits) // AT_ONCE, s.dim)
+    for label in range(s.n_labels, len(logits)):
+        logits[label] = FAR
+    return largest_of(row, len(logits))
+
+
+@inlined
+def _fill_scores(s: Scoring, room: Room, hidden: Int, blocks: Int) -> None:
+    """The probability of each node of the tree of labels."""
+    scores, right = room.scores, room.logits
+    row = address_of(right)
+    products(row, hidden, blocks, len(right) // AT_ONCE, s.dim)
+    logistic_row(row, len(right))
+    scores[2 * s.n_labels - 2] = 1.0
+    for node in range(2 * s.n_labels - 2, s.n_labels - 1, -1):
+        p = np.float64(right[node - s.n_labels])
+        scores[s.left[node]] = scores[node] * (1.0 - p + EPSILON)
+        scores[s.right[node]] = scores[node] * (p + EPSILON)
 
 
 @inlined
@@ -304,6 +325,7 @@ def _top(
     room: Room,
     matrix: int,
     output: int,
+    blocks: int,
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
@@ -319,10 +341,10 @@ def _top(
             label, probability = _best_leaf(s, room, m.hidden, output)
         else:
             logits = room.logits
-            largest = _fill_logits(s, m.hidden, output, logits)
+            largest = _fill_logits(s, m.hidden, blocks, logits)
             label, probability = np.int64(np.argmax(logits)), _logistic(largest)
             if s.kind == SOFTMAX:
-                probability = 1.0 / np.float64(np.exp(logits - largest).sum())
+                probability = 1.0 / np.float64(exp_row(address_of(logits), len(logits), largest, 1.0))
         if probability >= 0:  # it is not where the model holds NaN
             labels[line], found[line] = label, min(probability, 1.0)
 
@@ -335,6 +357,7 @@ def _probabilities(
     room: Room,
     matrix: int,
     output: int,
+    blocks: int,
     data: Bytes,
     starts: Int64s,
     ends: Int64s,
@@ -346,19 +369,17 @@ def _probabilities(
         if read_line(m, at + starts[line], at + ends[line]) == 0:
             continue
         if s.kind == HS:
-            scores = room.scores
-            scores[2 * s.n_labels - 2] = 1.0
-            for node in range(2 * s.n_labels - 2, s.n_labels - 1, -1):
-                x = product(m.hidden, output + 4 * (node - s.n_labels) * s.dim, s.dim)
-                right = _likelier(x) if x > 0 else 1.0 - _likelier(x)
-                scores[s.left[node]] = scores[node] * (1 - right + EPSILON)
-                scores[s.right[node]] = scores[node] * (right + EPSILON)
+            _fill_scores(s, room, m.hidden, blocks)
             for label in range(s.n_labels):
-                found[line, label] = min(scores[label], 1.0)
+                found[line, label] = min(room.scores[label], 1.0)
+            continue
+        logits = room.logits
+        row = address_of(logits)
+        share = np.float32(1.0)
+        largest = _fill_logits(s, m.hidden, blocks, logits)
+        if s.kind == OVA:
+            logistic_row(row, len(logits))
         else:
-            largest = _fill_logits(s, m.hidden, output, room.logits)
-            for label in range(s.n_labels):
-                x = room.logits[label]
-                found[line, label] = _logistic(x) if s.kind == OVA else math.exp(x - largest)
-            if s.kind == SOFTMAX:
-                found[line] /= found[line].sum()
+            share /= exp_row(row, len(logits), largest, 1.0)
+        for label in range(s.n_labels):
+            found[line, label] = logits[label] * share

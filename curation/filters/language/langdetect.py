@@ -37,6 +37,7 @@ from curation.filters.language.langdetect_sums import (
     fill,
     sum_lines,
 )
+from curation.filters.language.weighing import likeliest, soften
 from curation.text.spans import Bytes, Int64s, Spans, bounds
 from curation.text.tables import two_level
 from quality_models.langdetect_profiles import FLOOR, LangdetectProfiles
@@ -92,12 +93,17 @@ class Langdetect:
         -1 and 0 where no sequence is known. The first of several that are equal.
         """
         sums, counts = self.log_likelihoods(data, starts, ends)
-        best = np.where(counts > 0, sums.argmax(axis=1), -1).astype(np.int32)
-        return best, np.where(counts > 0, posterior(sums, counts).max(axis=1), 0).astype(np.float32)
+        return likeliest(sums, _divisors(counts))
+
+
+def _divisors(counts: Counts) -> Floats:
+    return counts.astype(np.float32) ** EXPONENT
 
 
 def posterior(sums: Floats, counts: Counts) -> Floats:
     """Probability of each language from `Langdetect.log_likelihoods`: float32[n, n_labels]; rows sum to 1.
+
+    Of a line without sequences, zeros.
 
     The n sequences of a line are far from independent (each character is in six), so their sum is too sure of
     itself, the more the longer the line. The softmax of sum / n ** 0.4 is not: on lingua's 7,650 sentences,
@@ -106,11 +112,9 @@ def posterior(sums: Floats, counts: Counts) -> Floats:
     to 0.97, 0.999 above 0.99. It supposes that the line is in one of the languages. (langdetect's own figure
     is where its walks happened to stop: above 0.9999 for 98 % of sentences of 60 characters and more.)
     """
-    scaled: Floats = sums - sums.max(axis=1, keepdims=True)
-    scaled /= np.maximum(1, counts)[:, None].astype(np.float32) ** EXPONENT
-    np.exp(scaled, out=scaled)
-    scaled /= scaled.sum(axis=1, keepdims=True)
-    return scaled
+    found = sums.copy()
+    soften(found, _divisors(counts))
+    return found
 
 
 def _tables(profiles: LangdetectProfiles) -> Tables:

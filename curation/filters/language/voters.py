@@ -19,11 +19,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.language.exponentials import padded
 from curation.filters.language.fasttext import FastText
 from curation.filters.language.langdetect import Langdetect, posterior
 from curation.filters.language.langid import NO_FEATURE, Py3langid
 from curation.filters.language.parts import Parts, fold_parts
 from curation.filters.language.scripts import SCRIPT_CODES, SHARED
+from curation.filters.language.weighing import add_votes, soften, written_only
 from curation.text import Script
 from curation.text.spans import Bytes, Int64s
 from quality_models.fasttext_file import read_fasttext
@@ -54,11 +56,14 @@ class Weights(NamedTuple):
     unknown: float
 
 
-FASTTEXT = Weights(0.5, 0.08, 1e-3, -4.2)
-LANGDETECT = Weights(0.2, 0.0, 1e-3, -3.0)
-PY3LANGID = Weights(0.8, 0.0, 5e-5, -6.0)
-OTHER = Weights(1.0, 0.08, 1e-4, -4.0)
+FASTTEXT = Weights(0.4, 0.03, 2e-4, -5.5)
+LANGDETECT = Weights(0.13, 0.03, 5e-3, -5.0)
+PY3LANGID = Weights(0.4, 0.03, 3e-4, -6.5)
+OTHER = Weights(0.85, 0.1, 2e-5, -6.0)
 """Of our own model, and of any other in fastText's format."""
+
+LEAST = 0.05
+"""The least weight of a model, for parts of few letters."""
 
 PY3LANGID_EXPONENT = 0.17
 """py3langid's scores are divided by bytes ** this before they become probabilities."""
@@ -96,6 +101,10 @@ class Panel:
         self.languages = sorted({code for known in codes.values() for code in known})
         place = {code: at for at, code in enumerate(self.languages)}
         self._columns = [np.array([place[code] for code in codes[voter.name]], np.int64) for voter in self.voters]
+        self._starts = [
+            _start(voter.weights, columns, len(self.languages))
+            for voter, columns in zip(self.voters, self._columns, strict=True)
+        ]
         self.written = _written(self.languages)
 
     def first(self, data: Bytes, parts: Parts) -> tuple[Int32s, Floats]:
@@ -111,26 +120,20 @@ class Panel:
 
     def scores(self, data: Bytes, parts: Parts) -> Floats:
         """What all models say together: float32[n, n_languages], log scores; IMPOSSIBLE for languages of other scripts."""
-        sizes = np.log2(np.maximum(parts.letters, 1) / LETTERS).astype(np.float32)[:, None]
-        total = np.zeros((len(parts.line), len(self.languages)), np.float32)
-        for voter, columns in zip(self.voters, self._columns, strict=True):
-            given = _spread(voter.answers(data, parts), columns, len(self.languages))
-            known = np.zeros(len(self.languages), np.bool_)
-            known[columns] = True
-            weight = np.maximum(voter.weights.at_20 + voter.weights.doubling * sizes, 0.05)
-            total += weight * np.where(known, np.log(given + voter.weights.floor), voter.weights.unknown)
-        total[~self.written[parts.script]] = IMPOSSIBLE
-        return total
+        sizes = np.log2(np.maximum(parts.letters, 1) / LETTERS)
+        totals = np.zeros((len(parts.line), padded(len(self.languages))), np.float32)
+        for voter, columns, start in zip(self.voters, self._columns, self._starts, strict=True):
+            weights = np.maximum(voter.weights.at_20 + voter.weights.doubling * sizes, LEAST).astype(np.float32)
+            add_votes(totals, voter.answers(data, parts), columns, start, weights)
+        return written_only(totals, self.written, parts.script, IMPOSSIBLE)
 
 
-def _spread(answers: Floats, columns: Int64s, n_languages: int) -> Floats:
-    """Answers by language; those of labels that mean one language (a dialect each) are added up."""
-    given = np.zeros((len(answers), n_languages), np.float32)
-    once, first = np.unique(columns, return_index=True)
-    given[:, once] = answers[:, first]
-    for label in np.setdiff1d(np.arange(len(columns)), first):
-        given[:, columns[label]] += answers[:, label]
-    return given
+def _start(weights: Weights, columns: Int64s, n_languages: int) -> Floats:
+    """What a model's probabilities are added to: its floor, and all it has for languages that it does not know."""
+    start = np.ones(padded(n_languages), np.float32)
+    start[:n_languages] = np.exp(weights.unknown)
+    start[columns] = weights.floor
+    return start
 
 
 def _written(languages: Sequence[str]) -> npt.NDArray[np.bool_]:
@@ -144,17 +147,13 @@ def _written(languages: Sequence[str]) -> npt.NDArray[np.bool_]:
 
 def _langdetect(model: Langdetect, data: Bytes, parts: Parts) -> Floats:
     sums, counts = model.log_likelihoods(data, parts.starts, parts.ends)
-    return np.where((counts > 0)[:, None], posterior(sums, counts), 0).astype(np.float32)
+    return posterior(sums, counts)
 
 
 def _py3langid(model: Py3langid, data: Bytes, parts: Parts) -> Floats:
     scores = model.scores(data, parts.starts, parts.ends)
-    silent = scores[:, 0] == NO_FEATURE
-    scores -= scores.max(axis=1, keepdims=True)
-    scores /= np.maximum(parts.ends - parts.starts, 1)[:, None].astype(np.float32) ** PY3LANGID_EXPONENT
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    scores[silent] = 0
+    sizes = np.maximum(parts.ends - parts.starts, 1).astype(np.float32)
+    soften(scores, np.where(scores[:, 0] == NO_FEATURE, 0, sizes**PY3LANGID_EXPONENT).astype(np.float32))
     return scores
 
 

@@ -177,7 +177,8 @@ def test_top_names_the_likeliest_or_none() -> None:
     assert (share[:2] > 0.9).all()
     assert (share[2:] == 0).all()
     sums, counts = ours().log_likelihoods(*spans(lines))
-    np.testing.assert_allclose(posterior(sums, counts).sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(posterior(sums, counts).sum(axis=1), [1, 1, 0, 0], rtol=1e-5)
+    np.testing.assert_allclose(posterior(sums, counts).max(axis=1), share, rtol=1e-6)
 
 
 def test_no_byte_outside_of_the_texts_is_read() -> None:
