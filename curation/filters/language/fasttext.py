@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from curation.filters.language.exponentials import FAR, exp_row, largest_of, logistic_row
 from curation.filters.language.fasttext_words import (
+    CACHE_LINE,
     END_OF_LINE,
     MARKS,
     RECORD_HEAD,
@@ -50,7 +51,6 @@ __all__ = ["FastText"]
 CACHE_BYTES = 1 << 22
 MOST_SLOTS = 1 << 15
 FEWEST_SLOTS = 16
-CACHE_LINE = 64
 ROWS_AT_ONCE = 1024
 EPSILON = 1e-5
 """What the library adds to a probability before it takes the logarithm, and so to every factor of a product."""
@@ -199,6 +199,7 @@ def _work(t: Tables) -> Work:
         records=_aligned((n_slots + 1) * size),
         rows=np.zeros(ROWS_AT_ONCE, np.int64),
         pending=np.zeros(ROWS_AT_ONCE, np.int64),
+        words=np.zeros(4 * ROWS_AT_ONCE, np.int64),
         runs=np.zeros(max(t.word_ngrams, 1), np.int64),
         hidden=np.zeros(2 * t.dim, np.float32),
         hashes=np.zeros(MAX_CHARS, np.uint32),

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.float_rows import add_rows, clear_row, divide_row, store64
+from curation.filters.language.float_rows import add_rows, clear_row, divide_row, prefetch, store64
 from curation.filters.language.ngram_hashes import (
     HASH_PRIME,
     HASH_START,
@@ -24,7 +24,7 @@ from curation.text.jit import inlined
 from curation.text.memory import Int, address_of, byte_at, count_bits, load32, load64, store_byte
 from curation.text.spans import Bytes, Int64s
 
-__all__ = ["RECORD_HEAD", "Memory", "Tables", "Work", "hash_of", "memory_of", "read_line", "same_bytes"]
+__all__ = ["CACHE_LINE", "RECORD_HEAD", "Memory", "Tables", "Work", "hash_of", "memory_of", "read_line", "same_bytes"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 UInt32s: TypeAlias = npt.NDArray[np.uint32]
@@ -36,6 +36,7 @@ END_OF_LINE = b"</s>"
 MARKS = np.frombuffer(LABEL + END_OF_LINE, np.uint8)
 RECORD_HEAD = 64
 LONGEST_CACHED = RECORD_HEAD - 16
+CACHE_LINE = 64
 
 
 class Tables(NamedTuple):
@@ -67,7 +68,8 @@ class Work(NamedTuple):
 
     records: uint8[n_slots + 1, 64 + 4 dim]. Each is of one word: int64 length in bytes, 0 for an empty slot; int64
     number of its rows, -1 for a label, which is no part of a text; its bytes; the sum of its rows, float32[dim]. The
-    last is for words that are too long for the cache. rows, pending: int64[k], addresses of rows to sum up.
+    last is for words that are too long for the cache. rows, pending: int64[k], addresses of rows to sum up. words:
+    int64[4 k], the next words of a line: where each begins, its length, its hash, and the place of its record.
     runs: int64[word_ngrams], hashes of the latest words. hidden: float32[2, dim], the line; then its word n-grams.
     hashes: uint32[16], as begin_char has them.
     """
@@ -75,6 +77,7 @@ class Work(NamedTuple):
     records: Bytes
     rows: Int64s
     pending: Int64s
+    words: Int64s
     runs: Int64s
     hidden: Floats
     hashes: UInt32s
@@ -105,6 +108,7 @@ class Memory(NamedTuple):
     n_slots: int
     rows: int
     pending: int
+    words: int
     n_room: int
     runs: int
     hidden: int
@@ -137,6 +141,7 @@ def memory_of(t: Tables, w: Work, matrix: int) -> Memory:
         len(w.records) // (RECORD_HEAD + 4 * t.dim) - 1,
         address_of(w.rows),
         address_of(w.pending),
+        address_of(w.words),
         len(w.rows),
         address_of(w.runs),
         address_of(w.hidden),
@@ -197,7 +202,9 @@ def _append_ngram(m: Memory, number: Int, n_rows: Int) -> Int:
         bits = load64(pair) << np.uint64(63 - (number & 63))  # its own bit comes to the top, higher ones fall out
         row = np.int64(load64(pair + 8)) + count_bits(bits) - 1
         known = np.int64(bits >> np.uint64(63))
-    store64(m.rows + 8 * n_rows, m.matrix + 4 * row * m.dim)
+    address = m.matrix + 4 * row * m.dim
+    store64(m.rows + 8 * n_rows, address)
+    prefetch(address if known else m.hidden)
     return n_rows + known
 
 
@@ -249,23 +256,22 @@ def _sum_word(m: Memory, p: Int, length: Int, h: Int, target: Int) -> Int:
 
 
 @inlined
-def _record_of(m: Memory, p: Int, length: Int, h: Int, n_pending: Int) -> tuple[Int, Int]:
-    """The record of a word, and how many rows are pending, all of which are summed up before a record is changed."""
-    slot = np.int64(m.n_slots)
-    size = RECORD_HEAD + 4 * m.dim
-    if length <= LONGEST_CACHED:
-        slot = np.int64((np.uint64(np.uint32(h * SPREAD)) * np.uint64(m.n_slots)) >> np.uint64(32))
-        record = m.records + slot * size
-        if np.int64(load64(record)) == length and same_bytes(p, record + 16, length):
-            return record, n_pending
-    record = m.records + slot * size
-    add_rows(m.hidden, m.dim, m.pending, n_pending)
+def _slot_of(m: Memory, length: Int, h: Int) -> Int:
+    """Address of the record where a word may be; that of long words is the last, which belongs to none."""
+    slot = np.int64((np.uint64(np.uint32(h * SPREAD)) * np.uint64(m.n_slots)) >> np.uint64(32))
+    if length > LONGEST_CACHED:
+        slot = np.int64(m.n_slots)
+    return m.records + slot * (RECORD_HEAD + 4 * m.dim)
+
+
+@inlined
+def _fill_record(m: Memory, record: Int, p: Int, length: Int, h: Int) -> None:
+    """Make a record that of a word. Nothing may be pending that lies there."""
     clear_row(record + RECORD_HEAD, m.dim)
     store64(record, length)
     store64(record + 8, _sum_word(m, p, length, h, record + RECORD_HEAD))
     for index in range(min(length, LONGEST_CACHED)):
         store_byte(record + 16 + index, byte_at(p + index))
-    return record, np.int64(0)
 
 
 @inlined
@@ -301,34 +307,71 @@ def _next_word(p: Int, end: Int) -> tuple[Int, Int, Int]:
 
 
 @inlined
-def read_line(m: Memory, p: Int, end: Int) -> Int:
-    """Put the mean of the rows of the line between two addresses into `hidden`; how many rows there were.
+def _scan(m: Memory, p: Int, end: Int) -> tuple[Int, Int]:
+    """Find up to `n_room` words: how many there are, with `words` holding where each is, and where to read on.
 
-    As in the library, a line ends with the word `</s>`, and nothing after one in the text itself is read.
+    What will be looked up is asked for at once: it lies in slow memory, and is there when all words are found.
     """
-    clear_row(m.hidden, 2 * m.dim)
-    n_rows = n_pending = n_words = np.int64(0)
-    while True:
+    n_words = np.int64(0)
+    while n_words < m.n_room:
         start, p, h = _next_word(p, end)
         length = p - start
         if length == 0 or (length == len(END_OF_LINE) and same_bytes(start, m.end_of_line, length)):
+            p = end
             break
-        record, n_pending = _record_of(m, start, length, h, n_pending)
+        record = _slot_of(m, length, h)
+        for at in range(0, RECORD_HEAD + 4 * m.dim, CACHE_LINE):
+            prefetch(record + at)
+        word = m.words + 32 * n_words
+        store64(word, start)
+        store64(word + 8, length)
+        store64(word + 16, np.int64(h))
+        store64(word + 24, record)
+        n_words += 1
+    return n_words, p
+
+
+@inlined
+def _add_words(m: Memory, n_words: Int, n_before: Int) -> tuple[Int, Int]:
+    """Add the rows of words that `_scan` found to `hidden`: how many rows, and how many words have any."""
+    n_rows = n_pending = np.int64(0)
+    n_known = n_before
+    for index in range(n_words):
+        word = m.words + 32 * index
+        start, length = np.int64(load64(word)), np.int64(load64(word + 8))
+        h, record = np.uint32(load64(word + 16)), np.int64(load64(word + 24))
+        kept = length <= LONGEST_CACHED and np.int64(load64(record)) == length
+        if not kept or not same_bytes(start, record + 16, length):
+            add_rows(m.hidden, m.dim, m.pending, n_pending)
+            n_pending = np.int64(0)
+            _fill_record(m, record, start, length, h)
         n_found = np.int64(load64(record + 8))
         if n_found < 0:
             continue
         n_rows += n_found
         store64(m.pending + 8 * n_pending, record + RECORD_HEAD)
         n_pending += 1
-        if n_pending == m.n_room:
-            add_rows(m.hidden, m.dim, m.pending, n_pending)
-            n_pending = np.int64(0)
         if m.word_ngrams > 1:
-            n_rows += _add_word_ngrams(m, n_words, h)
-        n_words += 1
+            n_rows += _add_word_ngrams(m, n_known, h)
+        n_known += 1
     add_rows(m.hidden, m.dim, m.pending, n_pending)
+    return n_rows, n_known
+
+
+@inlined
+def read_line(m: Memory, p: Int, end: Int) -> Int:
+    """Put the mean of the rows of the line between two addresses into `hidden`; how many rows there were.
+
+    As in the library, a line ends with the word `</s>`, and nothing after one in the text itself is read.
+    """
+    clear_row(m.hidden, 2 * m.dim)
+    n_rows = n_known = np.int64(0)
+    while p < end:
+        n_words, p = _scan(m, p, end)
+        n_more, n_known = _add_words(m, n_words, n_known)
+        n_rows += n_more
     if m.word_ngrams > 1:
-        n_rows += _add_word_ngrams(m, n_words, hash_of(m.end_of_line, m.end_of_line + len(END_OF_LINE)))
+        n_rows += _add_word_ngrams(m, n_known, hash_of(m.end_of_line, m.end_of_line + len(END_OF_LINE)))
         store64(m.pending, m.hidden + 4 * m.dim)
         add_rows(m.hidden, m.dim, m.pending, 1)
     if m.end_row >= 0:

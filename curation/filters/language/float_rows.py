@@ -21,7 +21,7 @@ from numba.core import cgutils
 from curation.text.jit import inlined
 from curation.text.memory import Int, instruction, load64
 
-__all__ = ["AT_ONCE", "add_rows", "clear_row", "divide_row", "in_blocks", "product", "products", "store64"]
+__all__ = ["AT_ONCE", "add_rows", "clear_row", "divide_row", "in_blocks", "prefetch", "product", "products", "store64"]
 
 LANES = 16
 AT_ONCE = 64
@@ -92,6 +92,20 @@ def store64(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@instruction
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the cache line at an address, which need not be there."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        builder.call(ask, [builder.inttoptr(args[0], pointer), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
 
 
 @instruction

@@ -95,7 +95,9 @@ def add_votes(totals: Floats, answers: Floats, columns: Int64s, start: Floats, w
     width = padded(len(start))
     inside = ((columns >= 0) & (columns < width)).all()
     if not inside or len(start) != width or answers.shape != (len(weights), len(columns)):
-        raise ValueError(f"votes: expected columns below {len(start)}, a multiple of 16, found {columns}, {answers.shape}")
+        raise ValueError(
+            f"votes: expected columns below {len(start)}, a multiple of 16, found {columns}, {answers.shape}"
+        )
     if totals.shape != (len(weights), width) or not totals.flags.c_contiguous:
         raise ValueError(f"votes: expected rows of {len(start)} for {len(weights)} parts, found {totals.shape}")
     _add_votes(totals, answers, columns, start, weights, np.empty(len(start), np.float32))
