@@ -17,6 +17,7 @@ import numpy as np
 from curation.filters.language.fasttext import FastText
 from quality_models.fasttext_file import read_fasttext
 from tools.language_model.fragments import Folded, Lines, pieces
+from tools.language_model.nonsense import NO_LANGUAGE
 
 __all__ = ["main_labels", "predict", "tables"]
 
@@ -26,12 +27,12 @@ FEWEST = 20
 
 
 def main_labels(lines: Lines) -> set[str]:
-    """Labels with LEAST_OTHER characters of other text than translations of the UDHR."""
+    """Labels with LEAST_OTHER characters of other text than translations of the UDHR; nonsense is no language."""
     others = {
         label: sum(len(text) for source, some in sources.items() if source != "udhr" for text in some)
         for label, sources in lines.items()
     }
-    return {label for label, size in others.items() if size >= LEAST_OTHER}
+    return {label for label, size in others.items() if size >= LEAST_OTHER and label != NO_LANGUAGE}
 
 
 def predict(path: Path, texts: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from quality_models.fasttext_file import read_fasttext
 from tools.language_model.fragments import MOST_WORDS, Folded, cut, fold, fragments, pieces, split, without_marks
 from tools.language_model.measure import main_labels, mean_recall, predict, tables
+from tools.language_model.nonsense import KINDS, LEAST, LINES, NO_LANGUAGE, nonsense
 from tools.language_model.sources import (
     LARGEST_FILE,
     Text,
@@ -121,6 +122,16 @@ def test_udhr_gives_paragraphs_with_their_article(tmp_path: Path) -> None:
     found = list(read_udhr(tmp_path))
     assert {text.label for text in found} == {"sqi", "msa"}
     assert [text.key for text in found if text.label == "sqi"] == ["preamble", "article 7"]
+
+
+def test_nonsense_is_the_same_each_time_and_has_no_short_words() -> None:
+    """LINES of each kind, in one label that is no language; words of LEAST letters at least."""
+    found = list(nonsense())
+    assert found == list(nonsense())
+    assert len(found) == len({text.key for text in found}) == LINES * len(KINDS)
+    assert {(text.label, text.source) for text in found} == {(NO_LANGUAGE, "nonsense")}
+    assert min(len(word) for text in found for word in text.text.split()) >= LEAST
+    assert main_labels({NO_LANGUAGE: {"nonsense": ["x" * 9000]}, "eng": {"cldr": ["x" * 9000]}}) == {"eng"}
 
 
 def test_texts_are_folded_as_the_product_folds_them() -> None:
