@@ -25,13 +25,21 @@ SMALL: Mapping[str, list[str]] = {
     "filters": ["--repeats", "1"],
     "html": ["--modes", "fast"],
     "ingest": ["CORPUS", "--repeats", "1"],
+    "language": ["--speed", "--rounds", "1", "--every", "16"],
     "near": ["--gold", "--rounds", "1"],
     "pack": ["--encode-mb", "1", "--tokens", "10"],
     "scale": ["--documents", "2000"],
     "text": ["--repeats", "1", "--megabytes", "2"],
 }
 """Arguments of a small run, by bench; CORPUS stands for a folder of JSON lines made here."""
-NEEDS_DATA = {"filters": "2_text", "html": "1_web", "near": "3_neardup", "pack": "2_text", "text": "2_text"}
+NEEDS_DATA = {
+    "filters": "2_text",
+    "html": "1_web",
+    "language": "2_text",
+    "near": "3_neardup",
+    "pack": "2_text",
+    "text": "2_text",
+}
 """Folder of the test data without which a bench cannot run."""
 
 

@@ -24,6 +24,7 @@ import psutil
 
 from tests.bench.bench_scale import _processor
 from tests.bench.language_answers import Answer, answers, without_languages
+from tests.bench.language_asked import main_form, reached
 from tests.bench.language_gold import (
     LENGTHS,
     NOTHING,
@@ -224,10 +225,10 @@ def lines_tables(pages: Sequence[Page], ours: Sequence[Answer]) -> Iterator[str]
 # -- forms of Chinese -------------------------------------------------------------------------------
 
 
-def forms_tables(data: Path) -> Iterator[str]:
+def forms_tables(chinese: Mapping[str, Sequence[str]], bugcases: Path) -> Iterator[str]:
     """Markdown: Simplified and Traditional, in documents and in single lines."""
     yield from head("Chinese", "number", "label")
-    for form, texts in chinese_texts(data).items():
+    for form, texts in chinese.items():
         lines = chinese_lines(texts)
         forms = [main_form(one) for one in answers(texts)]
         for what, labels in (("documents", forms), ("single lines", [one.label for one in answers(lines)])):
@@ -235,19 +236,12 @@ def forms_tables(data: Path) -> Iterator[str]:
             counts = {label: named.count(label) for label in sorted(set(named), key=lambda one: -named.count(one))}
             told = ", ".join(f"{label} {n:,}" for label, n in counts.items())
             yield row(f"{what}, {form}", f"{len(named):,}", f"{counts.get(form, 0) / len(named):.4f} right: {told}")
-    folder = data.parent / "bugcases"
     for name, form in (("l_hant", "zho_Hant"), ("l_zhkana", "zho_Hans")):
-        path = folder / f"{name}.jsonl"
+        path = bugcases / f"{name}.jsonl"
         if path.exists():
             texts = [one["text"] for one in read_rows(path)]
             labels = [one.label for one in answers(texts)]
             yield row(f"bug cases {name}", len(labels), f"{labels.count(form)} {form}")
-
-
-def main_form(answer: Answer) -> str:
-    """The form of Chinese that most of a text's Chinese letters are in; empty where it has none."""
-    forms = {label: part for label, part in answer.forms.items() if label.startswith("zho")}
-    return max(forms, key=lambda label: forms[label]) if forms else ""
 
 
 # -- the command ------------------------------------------------------------------------------------
@@ -287,7 +281,12 @@ def accuracy_report(arguments: argparse.Namespace) -> Iterator[str]:
     yield f"\nOf {len(wrong)} clear pages that {OURS} names wrongly, {letters} have most letters, if not characters, as it says.\n"
     yield from lines_tables(pages, told)
     yield "\n## Simplified and Traditional\n"
-    yield from forms_tables(DATA)
+    chinese = chinese_texts(DATA)
+    yield from forms_tables(chinese, DATA.parent / "bugcases")
+    yield "\n## What was asked for\n"
+    yield from head("what", "asked", "reached", "kept")
+    for asked in reached(sentences, whole, known, pages, told, chinese):
+        yield asked.row()
     if arguments.wrong:
         yield from wrong_cases(sentences, whole, known, pages, told)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -74,14 +75,20 @@ def _code(label: str) -> str:
 @contextmanager
 def without_languages(unknown: frozenset[str]) -> Iterator[None]:
     """Within, no model of the filter knows some languages."""
-    whole = open_panel(CORPUSMILL, LanguageConfig().voters, lid176())
-    voters = [without(voter, unknown) for voter in whole.voters[2:]]
-    panel = Panel(FastText(read_fasttext(lid176())), Langdetect(read_profiles()), voters)
+    fasttext, langdetect, others = _models()
+    panel = Panel(fasttext, langdetect, [without(voter, unknown) for voter in others])
     if found := unknown.intersection(panel.languages):
         raise ValueError(f"languages {sorted(found)}: expected that neither fastText nor langdetect knows them")
     models = panel, Labels(panel)
     with mock.patch.object(step, "_panel", return_value=models):
         yield
+
+
+@cache
+def _models() -> tuple[FastText, Langdetect, list[Voter]]:
+    """What a panel is made of: the first two models, and the further voters."""
+    voters = open_panel(CORPUSMILL, LanguageConfig().voters, lid176()).voters
+    return FastText(read_fasttext(lid176())), Langdetect(read_profiles()), voters[2:]
 
 
 def without(voter: Voter, unknown: frozenset[str]) -> Voter:

@@ -14,10 +14,10 @@ import importlib
 import importlib.metadata
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Ask = Callable[[str], Any]
@@ -81,7 +81,7 @@ def by_py3langid(_: str) -> Ask:
 
 def by_datatrove(model: str) -> Ask:
     """datatrove's LanguageFilter, which would load its model from the network: here it is given the file."""
-    lid = importlib.import_module("datatrove.utils.lid")
+    lid: Any = importlib.import_module("datatrove.utils.lid")
     lid.cached_asset_path_or_download = lambda *_, **__: model
     lid.check_required_dependencies = lambda *_: None
     made = importlib.import_module("datatrove.pipeline.filters.language_filter").LanguageFilter(label_only=True)
@@ -120,10 +120,26 @@ def version(tool: str) -> str:
     return tool
 
 
+def memory_from_here() -> float:
+    """Resident MB now; `peak_memory` forgets all that was before."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _status("VmRSS")
+
+
+def peak_memory() -> float:
+    """Most resident MB since `memory_from_here`."""
+    return _status("VmHWM")
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:"))
+
+
 def main() -> int:
     what, tool, model = sys.argv[1:4]
     texts = json.load(sys.stdin.buffer)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory_from_here()
     begin = time.perf_counter()
     ask = TOOLS[tool][2](model)
     loading = time.perf_counter() - begin
@@ -134,8 +150,7 @@ def main() -> int:
     for text in texts:
         ask(text)
     used = {"cpu": sum(os.times()[:2]) - cpu, "wall": time.perf_counter() - wall, "loading": loading}
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(json.dumps({"version": version(tool), "grown_mb": grown / 1024, **used}))
+    print(json.dumps({"version": version(tool), "grown_mb": peak_memory() - before, **used}))
     return 0
 
 

@@ -1,22 +1,22 @@
 """What the filter `language` takes on one core, beside its peers, one right after the other.
 
-    python -m tests.bench.language_speed < texts.json            # the filter alone, one line of JSON
+    python -m tests.bench.language_speed '`language`' < texts.json     # the filter alone, one line of JSON
 
 The filter scores batches of 512 documents, its kernels loaded. Loading is measured apart: the models, and the first batch, in
-which kernels are read from their cache. Memory is what the process grew by while it loaded and worked, peak to peak.
+which kernels are read from their cache. Memory is the most that loading and work take, beyond what the texts do.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tests.bench.language_peers import memory_from_here, peak_memory
 from tests.bench.language_tools import on_one_core, speed_of
 
 __all__ = ["OURS", "measure_all", "speed_table"]
@@ -31,7 +31,7 @@ def measure(texts: Sequence[str], voters: Sequence[str] | None) -> dict[str, Any
     from tests.bench.language_answers import batches
 
     work = batches(texts)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = memory_from_here()
     begin = time.perf_counter()
     from curation.filters.language import Language, LanguageConfig
 
@@ -44,8 +44,7 @@ def measure(texts: Sequence[str], voters: Sequence[str] | None) -> dict[str, Any
     for batch in work:
         made.score(batch)
     used = {"cpu": sum(os.times()[:2]) - cpu, "wall": time.perf_counter() - wall, "loading": loading, "first": first}
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return {"version": "this revision", "grown_mb": grown, **used}
+    return {"version": "this revision", "grown_mb": peak_memory() - before, **used}
 
 
 def measure_all(
