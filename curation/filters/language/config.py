@@ -14,6 +14,8 @@ __all__ = ["LanguageConfig"]
 
 ROUTE = re.compile(r"route:[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 SCRIPT = re.compile(r"[A-Za-z]{4}")
+REGION = re.compile(r"[A-Za-z]{2}|[0-9]{3}|yue|wuu|cmn")
+"""Regions, and languages that are members of Chinese."""
 SHIPPED = ("py3langid", "corpusmill")
 FORMS = {"tw": "Hant", "hk": "Hant", "mo": "Hant", "cn": "Hans", "sg": "Hans"}
 """The form of Chinese that is written in a region."""
@@ -31,10 +33,18 @@ def _language(value: str) -> str:
     if code in ("und", "zxx"):
         raise ValueError(f"{value} is no language: say what becomes of such documents with `undecided`")
     known = LANGUAGE_SCRIPTS.get(code)
-    scripts = [tag.title() for tag in re.split("[-_]", value)[1:] if SCRIPT.fullmatch(tag)]
     if code == "zho":
-        scripts += [FORMS[tag.lower()] for tag in re.split("[-_]", value)[1:] if tag.lower() in FORMS]
         known = ("Hans", "Hant", "Hani")
+    scripts = []
+    for tag in re.split("[-_]", value)[1:]:
+        if SCRIPT.fullmatch(tag):
+            scripts.append(tag.title())
+        elif code == "zho" and tag.lower() in FORMS:
+            scripts.append(FORMS[tag.lower()])
+        elif not REGION.fullmatch(tag):
+            raise ValueError(
+                f"language {value!r}: expected a script of four letters or a region after it, found {tag!r}"
+            )
     if scripts and known and scripts[0] not in known:
         raise ValueError(
             f"language {value!r}: expected a script it is written in ({', '.join(known)}), found {scripts[0]}"

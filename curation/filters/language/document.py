@@ -74,9 +74,9 @@ def _inline(line: Int64s, language: Int64s, letters: Doubles, offsets: Int64s) -
     most = np.zeros(n)
     np.maximum.at(most, keys // width, by_language)
     total = np.bincount(line, letters, n)
-    sums = np.concatenate([[0.0], np.cumsum(np.where(most <= (1 - INLINE) * total, total, 0))])
-    inline: Doubles = sums[offsets[1:]] - sums[offsets[:-1]]
-    return inline
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    inline: Doubles = np.bincount(document, np.where(most <= (1 - INLINE) * total, total, 0), len(offsets) - 1)
+    return inline.astype(np.float64)
 
 
 def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Doubles]:

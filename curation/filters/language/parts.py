@@ -22,6 +22,7 @@ from curation.text.decode import decode, kind_of
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of
 from curation.text.spans import Bytes, Int64s, bounds
+from curation.text.tables import CharClass
 
 __all__ = ["CJK_SCRIPTS", "ENOUGH", "Parts", "cut_parts", "fold_parts"]
 
@@ -36,6 +37,7 @@ LONGEST = 1_500
 """Bytes of a part, at most; the cut is at the last blank before, where there is one."""
 
 N_SCRIPTS = len(Script)
+MARK = int(CharClass.MARK)
 CJK_MASK = np.zeros(N_SCRIPTS, np.bool_)
 CJK_MASK[list(CJK_SCRIPTS)] = True
 
@@ -111,6 +113,8 @@ def _stretches(data: Bytes, starts: Int64s, ends: Int64s, scripts: Int64s) -> In
             if letter:
                 script, last = kind >> 8, p + length
                 count += 1
+            elif kind & 15 == MARK and last == p:
+                last = p + length
             elif count == 0:
                 begin = p + length
             elif code == 0x20:

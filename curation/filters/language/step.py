@@ -34,6 +34,9 @@ AGREE, RESOLVED, DISAGREE, MIXED, SHORT, NONE = range(len(CLASSES))
 MIXED_SHARE = 0.1
 """Share of letters in other languages than the main one, or in lines that hold two, from which on a document is mixed."""
 
+QUOTED_SHARE = 0.05
+"""Share of letters in other languages below which lines that hold two are lines that quote: no mixed document."""
+
 SHORT_LETTERS = 20
 """Letters below which a document is too short; one of Chinese, Japanese or Korean counts four times."""
 CJK_WEIGHT = 4
@@ -91,7 +94,9 @@ class Language(Filter):
             ScoreColumn(
                 "letters", pa.int32(), "letters", "letters that count: those in lines of text, with their vowel signs"
             ),
-            ScoreColumn("shares", pa.list_(SHARE), "share", "letters by language, largest first"),
+            ScoreColumn(
+                "shares", pa.list_(SHARE), "share", "letters by language, largest first; und counts half in that order"
+            ),
             ScoreColumn(
                 "spans", pa.list_(SPELL), "lines", "runs of lines by language: lines first to end - 1, from 0 on"
             ),
@@ -223,7 +228,9 @@ def _classes(labels: Labels, counted: Tallies, main: Int64s, letters: Doubles, v
     n, language = len(main), labels.language
     # Text without a name is in no other language; the forms of Chinese are one.
     named = (counted.label != labels.und) & (language[counted.label] != language[main[counted.document]])
-    others = np.maximum(np.bincount(counted.document, counted.letters * named, n), counted.inline)
+    others = np.bincount(counted.document, counted.letters * named, n)
+    inline = np.where(others >= QUOTED_SHARE * letters, counted.inline, 0)
+    others = np.maximum(others, inline)
     weight = np.where(np.isin(counted.label, CJK_LABEL_NUMBERS), CJK_WEIGHT, 1)
     size = np.bincount(counted.document, counted.letters * weight, n)
     agreed = (views[0].language == language[main]) & (views[1].language == language[main])
