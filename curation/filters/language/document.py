@@ -75,7 +75,7 @@ def _inline(line: Int64s, language: Int64s, letters: Doubles, offsets: Int64s) -
     np.maximum.at(most, keys // width, by_language)
     total = np.bincount(line, letters, n)
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    inline: Doubles = np.bincount(document, np.where(most <= (1 - INLINE) * total, total, 0), len(offsets) - 1)
+    inline = np.bincount(document, np.where(most <= (1 - INLINE) * total, total, 0), len(offsets) - 1)
     return inline.astype(np.float64)
 
 

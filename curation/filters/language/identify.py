@@ -20,7 +20,7 @@ from curation.filters.language.cjk import CJK_LABELS, CjkLines, label_cjk
 from curation.filters.language.lines import Lines, prepare
 from curation.filters.language.parts import Parts, cut_parts
 from curation.filters.language.scripts import DECIDED, SCRIPT_CODES, SHARED
-from curation.filters.language.voters import IMPOSSIBLE, Floats, Int32s, Panel
+from curation.filters.language.voters import IMPOSSIBLE, NO_LANGUAGE, Floats, Int32s, Panel
 from curation.text import Script, Spans
 from curation.text.spans import Bytes, Int64s, Where
 
@@ -74,11 +74,14 @@ class Labels:
         for script, name in DECIDED.items():
             self.decided[script] = self.names.index(name)
         self.of = np.zeros((len(Script), len(panel.languages)), np.int32)
+        self.und = self.names.index(UNDETERMINED)
         for script in SHARED:
             for language in np.flatnonzero(panel.written[script]):
+                if panel.languages[language] == NO_LANGUAGE:
+                    self.of[script, language] = self.und
+                    continue
                 self.of[script, language] = len(self.names)
                 self.names.append(f"{panel.languages[language]}_{SCRIPT_CODES[script]}")
-        self.und = self.names.index(UNDETERMINED)
         self.by_script = np.arange(len(self.names)) < by_script
         places = {code: place for place, code in enumerate(panel.languages)}
         codes = [name.partition("_")[0] for name in self.names]
@@ -124,6 +127,7 @@ def identify(panel: Panel, labels: Labels, data: Bytes, where: Where) -> Found:
             place[asked], probability[asked] = told, sure
         label[asked] = np.where(language >= 0, labels.of[some.script, language], 0)
     label[label == 0] = labels.und
+    confidence[label == labels.und] = 0
     return Found(lines, cjk, parts, document, label, confidence, first, second)
 
 
@@ -179,7 +183,9 @@ def _repeats(page: _Page, parts: Parts, document: Int64s, first: Opinions) -> Ma
     sizes = parts.ends - parts.starts
     before = np.cumsum(sizes) - sizes
     seen = before - before[np.searchsorted(document, document)]
-    repeats: Mask = np.asarray((seen >= SAMPLE) & (first[0] == main) & (first[0] >= 0) & (first[1] >= SETTLED_FASTTEXT), np.bool_)
+    repeats: Mask = np.asarray(
+        (seen >= SAMPLE) & (first[0] == main) & (first[0] >= 0) & (first[1] >= SETTLED_FASTTEXT), np.bool_
+    )
     return repeats
 
 

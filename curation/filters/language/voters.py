@@ -33,7 +33,7 @@ from quality_models.langdetect_profiles import read_profiles
 from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
 from quality_models.py3langid_file import read_py3langid
 
-__all__ = ["IMPOSSIBLE", "Panel", "Weights", "open_panel"]
+__all__ = ["IMPOSSIBLE", "NO_LANGUAGE", "Panel", "Weights", "open_panel"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -71,6 +71,10 @@ PY3LANGID_EXPONENT = 0.17
 
 IMPOSSIBLE = np.float32(-1e4)
 """Score of a language that is not written in the part's script; finite, so that scores can be added."""
+
+
+NO_LANGUAGE = "zxx"
+"""What py3langid and our own model call letters that say nothing; they may be in any script."""
 
 
 class Voter(NamedTuple):
@@ -141,7 +145,9 @@ def _written(languages: Sequence[str]) -> npt.NDArray[np.bool_]:
     written = np.zeros((len(Script), len(languages)), np.bool_)
     for script in SHARED:
         code = SCRIPT_CODES[script]
-        written[script] = [code in LANGUAGE_SCRIPTS.get(language, (code,)) for language in languages]
+        written[script] = [
+            language == NO_LANGUAGE or code in LANGUAGE_SCRIPTS.get(language, (code,)) for language in languages
+        ]
     return written
 
 
