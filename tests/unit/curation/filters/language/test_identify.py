@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from curation.filters.language.cjk import CJK_LABELS
 from curation.filters.language.identify import BY_SCRIPT, SAMPLE, UNDETERMINED, Found, Labels, identify
 from curation.filters.language.scripts import DECIDED, SCRIPT_CODES, SHARED
-from curation.filters.language.voters import Panel, open_panel
+from curation.filters.language.voters import NO_LANGUAGE, Panel, open_panel
 from curation.text import Script, buffers
 from curation.text.tables import CharClass
 from quality_models.language_codes import LANGUAGE_SCRIPTS
@@ -93,7 +93,9 @@ def test_shared_scripts_have_a_label_for_each_of_their_languages() -> None:
         for place, language in enumerate(panel().languages):
             number = int(labels().of[script, place])
             code = SCRIPT_CODES.get(script, "")
-            if script in SHARED and code in LANGUAGE_SCRIPTS.get(language, (code,)):
+            if language == NO_LANGUAGE:
+                assert number in (0, labels().und), "what a model knows to be no language has no name"
+            elif script in SHARED and code in LANGUAGE_SCRIPTS.get(language, (code,)):
                 assert labels().names[number] == f"{language}_{code}"
                 assert not labels().by_script[number]
             else:
