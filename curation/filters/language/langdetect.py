@@ -50,7 +50,7 @@ Counts: TypeAlias = npt.NDArray[np.int32]
 MANY_LANGUAGES = 4
 """A sequence that more languages know is kept as a whole row: one vector addition costs as much as so many single ones."""
 
-WORDS = 1 << 13
+WORDS = 1 << 14
 """Words in the cache, of 288 bytes each."""
 
 BEYOND_CAPITALS = 0x20000
@@ -75,6 +75,7 @@ class Langdetect:
             )
         self.labels = profiles.labels
         self._tables = _tables(profiles)
+        self._idle: list[tuple[npt.NDArray[np.uint64], Counts]] = []
 
     def log_likelihoods(self, data: Bytes, starts: Int64s, ends: Int64s) -> tuple[Floats, Counts]:
         """Sums of log(p(sequence | language) + FLOOR): float32[n, n_labels], and how many: int32[n].
@@ -83,9 +84,13 @@ class Langdetect:
         A word with two capitals side by side, which langdetect skips, is read in small letters.
         """
         checked = bounds(data, Spans(starts, ends, starts))
-        words = min(WORDS, max(64, 1 << (int((ends - starts).sum()) // 32).bit_length()))
-        keys, kept = np.zeros(4 * words, np.uint64), np.empty((words + 4) * WIDTH, np.int32)
-        return sum_lines(*checked, self._tables, keys, kept, len(self.labels))
+        try:
+            keys, kept = self._idle.pop()
+        except IndexError:  # all are in use, by calls in other threads
+            keys, kept = np.zeros(4 * WORDS, np.uint64), np.zeros((WORDS + 5) * WIDTH, np.int32)
+        found = sum_lines(*checked, self._tables, keys, kept, len(self.labels))
+        self._idle.append((keys, kept))
+        return found
 
     def top(self, data: Bytes, starts: Int64s, ends: Int64s) -> tuple[Counts, Floats]:
         """The likeliest language: column of `labels`, int32[n], and its `posterior`, float32[n].

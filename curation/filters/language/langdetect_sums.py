@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.language.float_rows import prefetch
 from curation.filters.language.int_rows import WIDTH, add_long_row, add_row, add_short_row, add_to, clear_row, store64
 from curation.text.decode import decode, fold_of, low_bits
 from curation.text.jit import inlined, kernel
@@ -41,7 +42,7 @@ SCALE = 4096
 COUNTED = WIDTH - 1
 """Column of a row of sums with the number of sequences; before it the languages, and some that stay 0."""
 
-CODE = (1 << 21) - 1
+CODE, PAIR = (1 << 21) - 1, (1 << 42) - 1
 CAPITAL = 1 << 21
 LETTER_AT = 22
 """From this bit of a character on, 5 bits: its row in the table of compositions, or 0."""
@@ -62,6 +63,9 @@ UNCACHED = 0xE3
 """The lowest first byte of Han, kana and Hangul, whose runs rarely come twice."""
 BUSY = np.uint64(1)
 CLOSED = np.uint64(2)
+
+AT_ONCE = WIDTH // 2
+"""Characters of a word that are read before their sequences are added: they take the room of a row."""
 
 MANY = 1 << 15
 """Sequences after which sums go into larger numbers: 52,000 of the largest fit into an int32. A power of 2."""
@@ -99,8 +103,9 @@ Places: TypeAlias = tuple[Int, Int, Int, Int, Int, Int, Int, Int]
 BLOCKS, CHARS, SLOTS, PAIRS, ROWS, COMPOSED, SHIFT, N_MARKS = range(8)
 """In compiled code: addresses of the arrays of `Tables`, and its last two."""
 
-Cache: TypeAlias = tuple[Int, Int, Int, Int]
-"""Addresses of the keys of words, of their sums, and of room for those of one word; how many words - 1."""
+Cache: TypeAlias = tuple[Int, Int, Int, Int, Int]
+"""Addresses of the keys of words, of their sums, and of room for those of one word; how many words - 1; and the address
+of room for AT_ONCE characters."""
 
 Sums: TypeAlias = Int
 """Address of int32[2, WIDTH] that are to be added: from whole rows, and from pairs. In one row, each vector
@@ -213,31 +218,50 @@ def _are_many(sums: Sums) -> Int:
 
 
 @inlined
-def _sum_word(p: Int, stop: Int, closed: bool, loud: bool, places: Places, sums: Sums, totals: Int) -> None:
+def _read_some(p: Int, stop: Int, closed: bool, loud: bool, before: Int, places: Places, chars: Int) -> tuple[Int, Int]:
+    """Put up to AT_ONCE of the next characters of a word at the address `chars`: how many, and where to read on.
+
+    A blank that closes the word counts as one. Where sequences that end with each may be found is asked for at once:
+    it lies in slow memory, and is there when all have been read. before: the two characters before, packed.
+    """
+    n = 0
+    while n < AT_ONCE and p < stop + closed:
+        char, length = np.int64(BLANK), 1
+        if p < stop:
+            code, char, length = _read(p, stop, places)
+            if loud and char & CAPITAL:
+                char = _char(code + fold_of(code), places)
+        three = before << 21 | char & CODE
+        before = three & PAIR
+        for gram in (before, three):
+            prefetch(places[SLOTS] + np.int64(_slot(gram, places[SHIFT]) << np.uint64(4)))
+        store64(chars + 8 * n, np.uint64(char))
+        p += length
+        n += 1
+    return n, p
+
+
+@inlined
+def _sum_word(p: Int, stop: Int, closed: bool, loud: bool, places: Places, sums: Sums, totals: Int, chars: Int) -> None:
     """Add all sequences of the word from `p` to `stop` to `sums`; what would be too much goes on into `totals`.
 
     A word begins with a blank, and ends with one if it is `closed`.
     """
-    before, two, goes_on = 0, BLANK, False
-    while p < stop:
-        code, char, length = _read(p, stop, places)
-        if loud and char & CAPITAL:
-            char = _char(code + fold_of(code), places)
-        _add(char >> PAIRS_AT, places, sums)
-        two = (two & CODE) << 21 | char & CODE
-        if goes_on:
-            _add(_values(before << 42 | two, places), places, sums)
-        values = _values(two, places)
-        _add(values, places, sums)
-        before, goes_on = two >> 21, values & GOES_ON != 0
-        p += length
+    before, goes_on = np.int64(BLANK), False
+    while p < stop + closed:
+        n, p = _read_some(p, stop, closed, loud, before, places, chars)
+        for i in range(n):
+            char = np.int64(load64(chars + 8 * i))
+            _add(char >> PAIRS_AT, places, sums)
+            three = before << 21 | char & CODE
+            before = three & PAIR
+            if goes_on:
+                _add(_values(three, places), places, sums)
+            values = _values(before, places)
+            _add(values, places, sums)
+            goes_on = values & GOES_ON != 0
         if _are_many(sums):
             _carry(sums, totals)
-    if closed:
-        two = (two & CODE) << 21 | BLANK
-        _add(_values(two, places), places, sums)
-        if goes_on:
-            _add(_values(before << 42 | two, places), places, sums)
 
 
 @inlined
@@ -260,7 +284,7 @@ def _place_of(p: Int, stop: Int, limit: Int, closed: bool, cache: Cache) -> tupl
 
     If not, the place is now that of this word, whose sums the caller has to write.
     """
-    keys, kept, _, mask = cache
+    keys, kept, mask = cache[0], cache[1], cache[3]
     a, b, c = _word_bytes(p, stop, limit), _word_bytes(p + 8, stop, limit), _word_bytes(p + 16, stop, limit)
     d = BUSY | (CLOSED if closed else np.uint64(0))
     mixed = ((a * MIX ^ b) * MIX_2 ^ c) * MIX_3 + d
@@ -293,7 +317,7 @@ def _next_letter(p: Int, end: Int, places: Places) -> Int:
 @inlined
 def _sum_line(p: Int, end: Int, limit: Int, places: Places, cache: Cache, sums: Sums, totals: Int) -> None:
     """Add all sequences of a line to `sums`; what would be too many goes on into `totals`."""
-    fresh = cache[2]
+    fresh, chars = cache[2], cache[4]
     p = _next_letter(p, end, places)
     while p < end:
         stop, loud = _word_end(p, end, limit, places)
@@ -301,7 +325,7 @@ def _sum_line(p: Int, end: Int, limit: Int, places: Places, cache: Cache, sums: 
         if short:
             row, is_kept = _place_of(p, stop, limit, stop < end, cache)
         if not is_kept:
-            _sum_word(p, stop, stop < end, loud, places, fresh if short else sums, totals)
+            _sum_word(p, stop, stop < end, loud, places, fresh if short else sums, totals, chars)
         if short:
             if not is_kept:
                 clear_row(row)
@@ -320,8 +344,8 @@ def sum_lines(
 ) -> tuple[Floats, Counts]:
     """What `Langdetect.log_likelihoods` returns.
 
-    keys: uint64[4 * 2^k], zeros, and kept: int32[(2^k + 4) * WIDTH], any values: room for the cache of words,
-    and behind it for the sums of a word and of a line.
+    keys: uint64[4 * 2^k], and kept: int32[(2^k + 5) * WIDTH], the cache of words, at first zeros, and behind it room
+    for the sums of a word and of a line and for characters.
     """
     base, limit = address_of(data), address_of(data) + len(data)
     blocks, chars, slots = address_of(tables.blocks), address_of(tables.chars), address_of(tables.slots)
@@ -329,7 +353,7 @@ def sum_lines(
     places = (blocks, chars, slots, pairs, rows, composed, tables.shift, tables.n_marks)
     fresh = address_of(kept) + WIDTH * len(keys)
     sums = fresh + 8 * WIDTH
-    cache = (address_of(keys), address_of(kept), fresh, np.uint64(len(keys) // 4 - 1))
+    cache = (address_of(keys), address_of(kept), fresh, np.uint64(len(keys) // 4 - 1), fresh + 16 * WIDTH)
     likelihoods, counts = np.empty((len(starts), n_labels), np.float32), np.empty(len(starts), np.int32)
     totals = np.empty(WIDTH, np.int64)
     for address in range(fresh, fresh + 16 * WIDTH, 4 * WIDTH):
