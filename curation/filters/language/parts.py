@@ -113,7 +113,7 @@ def _stretches(data: Bytes, starts: Int64s, ends: Int64s, scripts: Int64s) -> In
             if letter:
                 script, last = kind >> 8, p + length
                 count += 1
-            elif kind & 15 == MARK and last == p:
+            elif count and kind & 15 == MARK and last == p:
                 last = p + length
             elif count == 0:
                 begin = p + length
