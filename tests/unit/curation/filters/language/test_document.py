@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from curation.filters.language.cjk import BY_CONTEXT, BY_ITSELF, CJK_LABELS, NO_EVIDENCE, CjkLines
@@ -443,6 +443,7 @@ def test_a_sample_is_shown_where_the_script_decides() -> None:
         st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=200), min_size=1, max_size=4
     )
 )
+@example(["a" + "𐐷" * 100, "ab" + "𐐷" * 100, "é" * 200])
 def test_samples_are_cut_at_characters(texts: list[str]) -> None:
     """Whatever the text, what a model is shown is whole characters, SAMPLE_BYTES at most, from the line's start."""
     panel = FakePanel()
