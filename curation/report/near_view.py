@@ -29,6 +29,9 @@ POLICIES: Mapping[str, str] = {
 }
 """For each criterion of `keep` (curation.dedup.priority) what it prefers; the last two are followed by a score."""
 
+MAX_SHINGLE = 1000
+"""Words; of longer shingles no sentence is made (the config of `near` allows far fewer)."""
+
 _FOUND_BY = {
     "both": "they share a band of MinHash, and their SimHash differs in few bits",
     "minhash": "they share a band of MinHash; their SimHash differs in too many bits, or one is too short for it",
@@ -90,7 +93,7 @@ def _facts(facts: Mapping[str, Any]) -> Iterator[Fact]:
 
 def _one_change(shingle: int, threshold: float | None) -> str:
     """How long a page must be so that one changed word does not make it another one."""
-    if threshold is None or not 0 < threshold < 1 or shingle < 1:
+    if threshold is None or not 0 < threshold < 1 or not 1 <= shingle <= MAX_SHINGLE:
         return ""
     changed = math.floor(shingle * (1 + threshold) / (1 - threshold) + 1e-9) + 1
     return (
@@ -145,7 +148,9 @@ def _curve(facts: Mapping[str, Any]) -> tuple[Markup | None, str]:
     if len(points) < 2:
         return None, ""
     bands, rows = number(facts, "bands"), number(facts, "rows")
-    line = [Point(x / 100, 1 - (1 - (x / 100) ** rows) ** bands) for x in range(101)] if bands and rows else points
+    line = points
+    if bands is not None and rows is not None and bands > 0 and rows > 0:
+        line = [Point(x / 100, 1 - (1 - (x / 100) ** rows) ** bands) for x in range(101)]
     at = next((point.y for point in points if point.x == threshold), None)
     note = "probability that two documents become candidates, by their Jaccard"
     if at is not None:

@@ -7,6 +7,7 @@ gets them as a table. A view takes what is there: a run of another version of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -92,9 +93,17 @@ def alarms_of(facts: Mapping[str, Any]) -> list[str]:
 
 
 def number(facts: Mapping[str, Any], name: str) -> float | None:
-    """A number of the facts; None if there is no such number."""
+    """A number of the facts; None if there is no such number, or none that a float can hold."""
     found = facts.get(name)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    return found if isinstance(found, int | float) and not isinstance(found, bool) and _is_finite(found) else None
+
+
+def _is_finite(found: float) -> bool:
+    """Also false for whole numbers beyond a float's range: JSON holds any."""
+    try:
+        return math.isfinite(found)
+    except OverflowError:
+        return False
 
 
 def text_of(found: Any) -> str:
@@ -102,7 +111,7 @@ def text_of(found: Any) -> str:
     if isinstance(found, bool):
         return "yes" if found else "no"
     if isinstance(found, int | float):
-        return value(found)
+        return value(found) if _is_finite(found) else str(found)
     if isinstance(found, str):
         return found
     if isinstance(found, Mapping):

@@ -60,3 +60,19 @@ def test_facts_of_another_version_make_no_view_fail(step: str, data: st.DataObje
     known += ["without_shingles", "earlier_documents", "links", "clusters", "largest_cluster", "found_by", "alarms"]
     facts = data.draw(st.dictionaries(st.sampled_from(known) | st.text(max_size=4), JSON, max_size=10))
     facts_view(step, json.loads(json.dumps(facts)))
+
+
+@pytest.mark.parametrize("text", ["1e999", "-1e999", "1e308", "1" + "0" * 400, "-1", "0", "true"])
+def test_numbers_that_no_step_writes_make_no_view_fail(text: str) -> None:
+    """JSON holds numbers beyond any float, and those of a damaged file may be of any size and sign."""
+    names = ["shingle", "num_perm", "bands", "rows", "simhash_distance", "documents", "without_shingles"]
+    names += ["earlier_documents", "clusters", "largest_cluster"]
+    numbers = {name: json.loads(text) for name in names}
+    nested = {"links": {"both": json.loads(text)}, "found_by": {"both": json.loads(text)}}
+    curve = [[0, 0], [0.5, 0.1], [json.loads(text), 1], [1, 1]]
+    for threshold in (0.9, 1 - 2**-53, json.loads(text)):
+        facts = {**numbers, **nested, "threshold": threshold, "curve": curve}
+        for step in (*VIEWS, "unheard_of"):
+            facts_view(step, facts)
+        for name in facts:
+            facts_view("near", {"threshold": 0.9, name: facts[name]})
