@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from curation.report.numbers import value, value_beside
+from curation.report.numbers import NBSP, value, value_beside
 
 __all__ = ["list_words", "score_lines"]
 
@@ -40,7 +40,7 @@ def score_lines(
             said_before.update(beside)
             yield _label_line(name, scores, thresholds, beside)
         elif isinstance(found, list):
-            yield f"{name} {list_words(found)}"
+            yield f"{name} {list_words(found)}".replace(NBSP, " ")  # a terminal's line is searched and copied
         else:
             limits = thresholds.get(name, [])
             number = value_beside(found, limits) if isinstance(found, float) else found

@@ -39,6 +39,7 @@ SCORES: list[tuple[dict[str, Any], list[str]]] = [
     ({"fasttext": "ja", "fasttext_confidence": 0.5}, ["fasttext ja 0.5"]),
     ({"confidence": 0.98, "class": "agree"}, ["confidence = 0.98  (threshold 0.6)", "class = agree"]),
     ({"n_words": 3, "share": 0.25}, ["n_words = 3", "share = 0.25"]),
+    ({"shares": [{"language": "eng_Latn", "share": 1.0}]}, ["shares eng_Latn 100 %"]),
 ]
 
 
