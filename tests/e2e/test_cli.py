@@ -138,7 +138,7 @@ def test_judge_lets_every_step_judge_every_document(
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [row["id"] for row in rows] == [f"d{n}" for n in range(600)]
     for row in rows:
-        assert set(row["steps"]) == {"exact", "near", "html_noise", "length"}
+        assert set(row["steps"]) == {"exact", "near", "language", "html_noise", "length"}
         assert all(step["keep"] is not None for step in row["steps"].values())
         assert row["keep"] is all(step["keep"] for step in row["steps"].values())
         assert (row["reason"] is None) is row["keep"]
