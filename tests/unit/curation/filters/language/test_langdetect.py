@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
+import pickle
 import types
 import unicodedata
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -148,6 +150,20 @@ def test_the_cache_changes_nothing() -> None:
         alone = ours().log_likelihoods(*spans([lines[i]]))
         assert (alone[0][0] == together[0][i]).all()
         assert alone[1][0] == together[1][i]
+
+
+def test_threads_share_one_model() -> None:
+    """Calls at the same time do not see each other's words, and a copy for another process answers the same."""
+    lines = [f"{word} und {word}s sagen {i} mal слово {word[::-1]}" for i, word in enumerate(STRANGE * 20)]
+    parts = [spans(lines[first : first + 50]) for first in range(0, len(lines), 50)]
+    fresh = Langdetect(read_profiles())
+    alone = [fresh.log_likelihoods(*part)[0] for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        at_once = list(pool.map(lambda part: ours().log_likelihoods(*part)[0], parts))
+    other = pickle.loads(pickle.dumps(fresh))
+    for part, found, expected in zip(parts, at_once, alone, strict=True):
+        assert np.array_equal(found, expected)
+        assert np.array_equal(other.log_likelihoods(*part)[0], expected)
 
 
 @pytest.mark.parametrize("text", ["汉字的文章", "word ", "ตัวอักษรไทย"])
