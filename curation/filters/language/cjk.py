@@ -25,12 +25,22 @@ from curation.text.jit import inlined
 from curation.text.memory import Int
 from curation.text.spans import Bytes, Int64s
 
-__all__ = ["BY_CONTEXT", "BY_ITSELF", "CJK_LABELS", "NO_EVIDENCE", "CjkLines", "cjk_labels", "label_cjk"]
+__all__ = [
+    "BY_CONTEXT",
+    "BY_ITSELF",
+    "CHINESE_LABELS",
+    "CJK_LABELS",
+    "NO_EVIDENCE",
+    "CjkLines",
+    "cjk_labels",
+    "label_cjk",
+]
 
 CJK_LABELS = ("", "und", "zho_Hani", "zho_Hans", "zho_Hant", "jpn_Jpan", "kor_Kore")
 """Label of each code; the empty one stands for lines that are not mostly Han, kana or Hangul."""
 
 NOT_CJK, UND, HANI, HANS, HANT, JPAN, KORE = range(len(CJK_LABELS))
+CHINESE_LABELS = (HANI, HANS, HANT)
 
 NO_EVIDENCE, BY_CONTEXT, BY_ITSELF = range(3)
 """What a label rests on: on nothing but the script, on the lines around, on the line's own characters."""

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.cjk import CJK_LABELS
+from curation.filters.language.cjk import CHINESE_LABELS, CJK_LABELS
 from curation.filters.language.identify import BY_SCRIPT, Found, Labels
 from curation.filters.language.kinds import LineKind
 from curation.filters.language.parts import Parts
@@ -19,12 +19,11 @@ from curation.filters.language.scripts import CHARACTERS_PER_LETTER
 from curation.filters.language.voters import Panel
 from curation.text.spans import Int64s
 
-__all__ = ["CHINESE", "Opinion", "Spells", "Tallies", "opinions", "spells", "tally", "usual_form"]
+__all__ = ["CHINESE_LABELS", "Opinion", "Spells", "Tallies", "opinions", "spells", "tally", "usual_form"]
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
 HANI, HANS, HANT, JAPANESE, KOREAN = map(CJK_LABELS.index, ("zho_Hani", "zho_Hans", "zho_Hant", "jpn_Jpan", "kor_Kore"))
-CHINESE = (HANI, HANS, HANT)
 
 CONFIDENCE = np.array([0.6, 0.7, BY_SCRIPT])
 """Confidence in a Chinese, Japanese or Korean line, by its `basis`: the script alone, the lines around, its characters."""
@@ -84,8 +83,8 @@ def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Dou
     cjk, parts = found.cjk, found.parts
     text = found.lines.kind == LineKind.TEXT
     line, language = np.nonzero(cjk.letters * text[:, None])
-    chinese = np.where(np.isin(cjk.second, CHINESE), cjk.second, HANI)
-    chinese = np.where(np.isin(cjk.label, (*CHINESE, labels.und)), cjk.label, chinese)
+    chinese = np.where(np.isin(cjk.second, CHINESE_LABELS), cjk.second, HANI)
+    chinese = np.where(np.isin(cjk.label, (*CHINESE_LABELS, labels.und)), cjk.label, chinese)
     names = np.stack([chinese, np.full(len(text), JAPANESE), np.full(len(text), KOREAN)], axis=1)
     label = names[line, language]
     rows = np.flatnonzero(text[parts.line])

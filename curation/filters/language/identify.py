@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.cjk import CJK_LABELS, CjkLines, label_cjk
+from curation.filters.language.cjk import BY_ITSELF, CHINESE_LABELS, CJK_LABELS, CjkLines, label_cjk
 from curation.filters.language.lines import Lines, prepare
 from curation.filters.language.parts import Parts, cut_parts
 from curation.filters.language.scripts import DECIDED, SCRIPT_CODES, SHARED
@@ -46,6 +46,9 @@ WORD = 12
 
 BORROWED = 0.9
 """Confidence in a borrowed language."""
+
+BOTH, UNCLEAR_LETTERS = 0.15, 10
+"""Japanese share of a page's Chinese and Japanese from which on it holds both; characters of a line that says too little."""
 
 STRANGER = 0.02
 """Prior probability that a part's language is none of those of the page's other parts."""
@@ -113,6 +116,7 @@ def identify(panel: Panel, labels: Labels, data: Bytes, where: Where) -> Found:
     """
     lines = prepare(data, where)
     cjk = label_cjk(lines.clean, Spans(lines.clean_starts, lines.clean_ends, lines.spans.offsets))
+    _leave_open(cjk, labels.und, lines.spans.offsets)
     parts = cut_parts(lines.clean, lines.clean_starts, lines.clean_ends, lines.letters, cjk.label > 0)
     document = np.searchsorted(lines.spans.offsets, parts.line, side="right") - 1
     n = len(parts.line)
@@ -129,6 +133,18 @@ def identify(panel: Panel, labels: Labels, data: Bytes, where: Where) -> Found:
     label[label == 0] = labels.und
     confidence[label == labels.und] = 0
     return Found(lines, cjk, parts, document, label, confidence, first, second)
+
+
+def _leave_open(cjk: CjkLines, und: int, offsets: Int64s) -> None:
+    """Take back the label of short Chinese lines that only the lines around speak for, where those are Japanese too.
+
+    会社概要 and 特定商取引法 hold nothing that Chinese lacks: in a page of both languages nobody can tell.
+    """
+    document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    chinese, japanese = (np.bincount(document, cjk.letters[:, column], len(offsets) - 1) for column in (0, 1))
+    both = japanese >= BOTH * (chinese + japanese)
+    unclear = both[document] & (cjk.basis != BY_ITSELF) & (cjk.letters.sum(axis=1) <= UNCLEAR_LETTERS)
+    cjk.label[unclear & np.isin(cjk.label, CHINESE_LABELS)] = und
 
 
 def pick(parts: Parts, rows: Int64s) -> Parts:

@@ -14,7 +14,16 @@ import pyarrow as pa
 from curation.errors import ConfigError
 from curation.filters.language.cjk import CJK_LABELS
 from curation.filters.language.config import LanguageConfig
-from curation.filters.language.document import CHINESE, Opinion, Spells, Tallies, opinions, spells, tally, usual_form
+from curation.filters.language.document import (
+    CHINESE_LABELS,
+    Opinion,
+    Spells,
+    Tallies,
+    opinions,
+    spells,
+    tally,
+    usual_form,
+)
 from curation.filters.language.identify import UNDETERMINED, Labels, identify
 from curation.filters.language.voters import Panel, open_panel
 from curation.records import ScoreColumn
@@ -138,7 +147,7 @@ class Language(Filter):
         share = np.append(counted.letters, 0)[first] * has / np.maximum(letters, 1)
         views = opinions(panel, labels, found, main)
         kinds = _classes(labels, counted, main, letters, views)
-        usual = np.full(n, CHINESE[0])
+        usual = np.full(n, CHINESE_LABELS[0])
         forms = usual_form(counted.document, counted.label, counted.letters)
         usual[: len(forms)] = forms
         names = np.array(labels.names, object)
