@@ -12,9 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from curation.filters.language.cjk import BY_CONTEXT, BY_ITSELF, CJK_LABELS, NO_EVIDENCE, CjkLines
+from curation.filters.language.cjk import BY_CONTEXT, BY_ITSELF, CHINESE_LABELS, CJK_LABELS, NO_EVIDENCE, CjkLines
 from curation.filters.language.document import (
-    CHINESE,
     CONFIDENCE,
     INLINE,
     SAMPLE_BYTES,
@@ -34,7 +33,7 @@ from curation.text import Script
 from curation.text.spans import Bytes, Int64s, Spans
 
 LANGUAGES = ["ara", "deu", "eng", "hin", "rus", "srp", "zho"]
-HANI, HANS, HANT = CHINESE
+HANI, HANS, HANT = CHINESE_LABELS
 
 
 class FakePanel:
