@@ -99,12 +99,13 @@ def test_a_large_run_in_chunks_keeps_what_the_command_line_keeps(trial: Trial, l
     done = trial(large, chunk_mb=1, overrides=[*SMALL, "pack="], name="big")
     assert done.state == "success"
     assert done.folder is not None
-    assert {"dedup.pass_1[0]", "dedup.pass_1[1]", "quality.pass_1[1]"} <= done.states.keys()
-    assert done.states["quality.pass_2"] == done.states["language.plan"] == "skipped"
+    assert {"dedup.pass_1[0]", "dedup.pass_1[1]", "language.pass_1[1]", "quality.pass_1[1]"} <= done.states.keys()
+    assert done.states["quality.pass_2"] == done.states["language.pass_2"] == done.states["safety.plan"] == "skipped"
     assert {
         "ingest.read 0-0",
         "exact.scatter 0-0",
         "near.sign 0-0",
+        "language 0-0",
         "html_noise+length 1-1",
     } <= done.labels
     assert sum(label.startswith("near.verify ") for label in done.labels) > 1
@@ -137,7 +138,7 @@ def test_a_small_run_survives_a_dying_task_and_does_nothing_twice(
     monkeypatch.setattr(tasks, "whole", dies_once)
     first = trial(corpus[0])
     assert first.state == "success"
-    assert calls == ["dedup", "dedup", "quality"]
+    assert calls == ["dedup", "dedup", "language", "quality"]
     assert first.tries["dedup.whole"] == 2
     assert first.states["dedup.pass_1"] == first.states["safety.check"] == "skipped"
     trace = read_json(first.run.folder / "logs" / "tasks" / "dedup.whole.1.json")
