@@ -20,7 +20,8 @@ from curation.filters.language.cjk import BY_ITSELF, CHINESE_LABELS, CJK_LABELS,
 from curation.filters.language.lines import Lines, prepare
 from curation.filters.language.parts import Parts, cut_parts
 from curation.filters.language.scripts import DECIDED, SCRIPT_CODES, SHARED
-from curation.filters.language.voters import IMPOSSIBLE, NO_LANGUAGE, Floats, Int32s, Panel
+from curation.filters.language.voters import NO_LANGUAGE, Floats, Int32s, Panel
+from curation.filters.language.weighing import soften
 from curation.text import Script, Spans
 from curation.text.spans import Bytes, Int64s, Where
 
@@ -163,6 +164,7 @@ def _vote(
     first = panel.first(data, parts)
     second = np.full(len(document), -1, np.int32), np.zeros(len(document), np.float32)
     page = _Page(document, len(panel.languages))
+    word = parts.letters < WORD
     left_out = _repeats(page, parts, document, first)
     asked = np.flatnonzero(~left_out)
     while len(asked):
@@ -172,12 +174,12 @@ def _vote(
         page.add(document[agree], first[0][agree], parts.letters[agree])
         usual = page.usual(document)
         # What the sample does not bear out is asked about after all.
-        asked = np.flatnonzero(left_out & (first[0] != usual))
+        asked = np.flatnonzero(left_out & (first[0] != usual) & ~(word & (usual >= 0)))
         left_out[asked] = False
     settled = _settled(panel, parts, first, second)
     language, confidence = first[0].copy(), np.where(left_out, first[1], np.minimum(first[1], second[1]))
-    borrows = ~settled & ~left_out & (usual >= 0) & panel.written[parts.script, usual]
-    borrows &= (first[0] == usual) | (second[0] == usual) | (parts.letters < WORD)
+    borrows = ~settled & (usual >= 0) & panel.written[parts.script, usual]
+    borrows &= word | (~left_out & ((first[0] == usual) | (second[0] == usual)))
     language[borrows], confidence[borrows] = usual[borrows], BORROWED
     rows = np.flatnonzero(~settled & ~left_out & ~borrows)
     if len(rows):
@@ -194,14 +196,13 @@ def _settled(panel: Panel, parts: Parts, first: Opinions, second: Opinions) -> M
 
 
 def _repeats(page: _Page, parts: Parts, document: Int64s, first: Opinions) -> Mask:
-    """Parts about which langdetect need not be asked, if it bears out the sample: more of what the page has so far."""
+    """Parts about which langdetect need not be asked, if it bears out the sample: more of what the page has so far, or a word."""
     main = page.main(document, first[0], parts.letters)
     sizes = parts.ends - parts.starts
     before = np.cumsum(sizes) - sizes
     seen = before - before[np.searchsorted(document, document)]
-    repeats: Mask = np.asarray(
-        (seen >= SAMPLE) & (first[0] == main) & (first[0] >= 0) & (first[1] >= SETTLED_FASTTEXT), np.bool_
-    )
+    same = (first[0] == main) & (first[0] >= 0) & (first[1] >= SETTLED_FASTTEXT)
+    repeats: Mask = np.asarray((seen >= SAMPLE) & (same | ((parts.letters < WORD) & (main >= 0))), np.bool_)
     return repeats
 
 
@@ -219,8 +220,8 @@ def _ask_all(panel: Panel, data: Bytes, parts: Parts, document: Int64s, page: _P
 
 
 def _probabilities(scores: Floats) -> Floats:
-    chances: Floats = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
+    chances = np.array(scores, np.float32, order="C")
+    soften(chances, np.ones(len(chances), np.float32))
     return chances
 
 
@@ -232,7 +233,8 @@ class _Page:
         self._letters = np.zeros((len(self._known), n_languages), np.float32)
 
     def add(self, document: Int64s, language: npt.NDArray[np.integer], letters: Int32s) -> None:
-        np.add.at(self._letters, (np.searchsorted(self._known, document), language), letters)
+        places = np.searchsorted(self._known, document) * self._letters.shape[1] + language
+        self._letters += np.bincount(places, letters, self._letters.size).reshape(self._letters.shape)
 
     def main(self, document: Int64s, language: Int32s, letters: Int32s) -> Int64s:
         """The language that fastText finds in MAIN of the letters of each part's document, -1 where there is none: int64[n]."""
@@ -262,11 +264,13 @@ class _Page:
         total = mass.sum(axis=1, keepdims=True)
         alone = np.flatnonzero(total[:, 0] == 0)
         if len(alone):
-            pooled = np.zeros_like(self._letters)
-            np.add.at(pooled, rows[alone], np.maximum(scores[alone], IMPOSSIBLE))
-            others = np.bincount(rows[alone], minlength=len(self._known))[rows[alone]] > 1
+            # Parts of a document stand side by side.
+            first = np.flatnonzero(np.diff(rows[alone], prepend=-1))
+            size = np.diff(np.append(first, len(alone)))
+            pooled = np.repeat(np.add.reduceat(scores[alone], first, axis=0), size, axis=0)
+            others = np.repeat(size > 1, size)
             with_others = alone[others]
-            mass[with_others] = _probabilities(pooled[rows[with_others]] - scores[with_others])
+            mass[with_others] = _probabilities(pooled[others] - scores[with_others])
             total[with_others] = 1
         share = np.divide(mass, total, out=np.full_like(mass, 1 / mass.shape[1]), where=total > 0)
         log_prior: Floats = np.log((1 - STRANGER) * share + STRANGER / mass.shape[1])

@@ -168,13 +168,18 @@ UNTOLD = (("bos", "hrv", "srp"), ("nob", "nno"))
 text, and would always name these. It answers for each with what it gives to all of them, so the other models decide."""
 
 
-def _folded(model: FastText, data: Bytes, parts: Parts) -> Floats:
+def _folded(model: FastText, untold: Sequence[Int64s], data: Bytes, parts: Parts) -> Floats:
     """Answers of our own model, which is trained on lower case without punctuation."""
     answers = model.probabilities(*fold_parts(data, parts.starts, parts.ends))
-    for languages in UNTOLD:
-        columns = [place for place, label in enumerate(model.labels) if to_iso639_3(label) in languages]
+    for columns in untold:
         answers[:, columns] = answers[:, columns].sum(axis=1, keepdims=True)
     return answers
+
+
+def _untold(model: FastText) -> list[Int64s]:
+    """Columns of the languages of each group of UNTOLD."""
+    codes = [to_iso639_3(label) for label in model.labels]
+    return [np.array([place for place, code in enumerate(codes) if code in group], np.int64) for group in UNTOLD]
 
 
 def open_panel(own: Path, others: Sequence[str], lid: Path) -> Panel:
@@ -196,6 +201,7 @@ def _voter(name: str, own: Path) -> Voter:
         return Voter(name, naive.labels, PY3LANGID, lambda data, parts: _py3langid(naive, data, parts))
     if name == "corpusmill":
         folded = FastText(read_fasttext(own))
-        return Voter(name, folded.labels, OTHER, lambda data, parts: _folded(folded, data, parts))
+        untold = _untold(folded)
+        return Voter(name, folded.labels, OTHER, lambda data, parts: _folded(folded, untold, data, parts))
     other = FastText(read_fasttext(Path(name)))
     return Voter(name, other.labels, OTHER, lambda data, p: other.probabilities(data, p.starts, p.ends))
