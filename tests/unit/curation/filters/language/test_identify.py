@@ -257,3 +257,14 @@ def test_no_documents() -> None:
     assert len(found.label) == len(found.document) == len(found.confidence) == 0
     assert found.label.dtype == np.int32
     assert found.confidence.dtype == np.float32
+
+
+def test_kanji_alone_stay_open_in_a_page_of_both_languages() -> None:
+    """A heading that Chinese and Japanese write alike is undecided among lines of both, and Japanese among Japanese."""
+    chinese = "这家图书馆每天早上九点开门，很多人觉得这样很方便。"
+    japanese = "この図書館は毎朝九時に開きますので、とても便利だと思います。"
+    heading = "会社概要"
+    both = [chinese, chinese, heading, japanese, chinese]
+    for lines, expected in ((both, UNDETERMINED), ([japanese, heading, japanese], "jpn_Jpan")):
+        found = look("\n".join(lines))
+        assert CJK_LABELS[found.cjk.label[lines.index(heading)]] == expected

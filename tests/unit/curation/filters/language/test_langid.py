@@ -47,7 +47,9 @@ def check(lines: list[str]) -> None:
     for line, found in zip(lines, scores, strict=True):
         expected = dict(theirs().rank(line))
         assert list(expected) == [] or set(expected) == set(ours().labels)
-        np.testing.assert_allclose(found, [expected[label] for label in ours().labels], rtol=1e-5, atol=1e-4, err_msg=line)
+        np.testing.assert_allclose(
+            found, [expected[label] for label in ours().labels], rtol=1e-5, atol=1e-4, err_msg=line
+        )
 
 
 def test_labels_are_those_of_the_package() -> None:
