@@ -1,6 +1,6 @@
-"""From the labels of parts to what is said of documents: letters by language, opinions of models, labels of lines.
+"""From the labels of parts to what is said of documents: characters by language, opinions of models, labels of lines.
 
-Letters are counted in lines of text only: code, menus, numbers and addresses may have labels, but no weight.
+Characters are counted in lines of text only: code, menus, numbers and addresses may have labels, but no weight.
 A document that has nothing else has no language.
 """
 
@@ -17,6 +17,7 @@ from curation.filters.language.kinds import LineKind
 from curation.filters.language.parts import Parts
 from curation.filters.language.scripts import CHARACTERS_PER_LETTER
 from curation.filters.language.voters import Panel
+from curation.text import Spans, count_chars
 from curation.text.spans import Int64s
 
 __all__ = ["CHINESE_LABELS", "Opinion", "Spells", "Tallies", "opinions", "spells", "tally", "usual_form"]
@@ -36,50 +37,53 @@ SAMPLE_LINES, SAMPLE_BYTES = 2, 300
 
 
 class Tallies(NamedTuple):
-    """Letters by document and label; by document, then most letters first, text without a name counting half.
+    """Characters by document and label; by document, then most characters first, text without a name counting half.
 
-    document, label: int64[n]. letters: float64[n], with their vowel signs. confidence: float64[n], mean over them.
-    inline: float64[n_documents], letters in lines that hold two languages.
+    document, label: int64[n]. characters: float64[n], of cleaned lines: the languages of a line share its blanks, marks and
+    terms in other scripts by their letters. letters: float64[n]. confidence: float64[n], mean over the characters.
+    inline: float64[n_documents], characters of lines that hold two languages.
     """
 
     document: Int64s
     label: Int64s
+    characters: Doubles
     letters: Doubles
     confidence: Doubles
     inline: Doubles
 
 
 def tally(found: Found, labels: Labels) -> Tallies:
-    """Letters of text by label, for each document that has any."""
-    line, label, letters, confidence = _entries(found, labels)
+    """Characters and letters of text by label, for each document that has any."""
+    line, label, letters, characters, confidence = _entries(found, labels)
     document = _document(found, line)
     n_labels = len(labels.names)
-    inline = _inline(line, labels.language[label], letters, found.lines.spans.offsets)
-    label = np.where(label == HANI, usual_form(document, label, letters)[document], label)
+    inline = _inline(line, labels.language[label], characters, found.lines.spans.offsets)
+    label = np.where(label == HANI, usual_form(document, label, characters)[document], label)
     keys, where = np.unique(document * n_labels + label, return_inverse=True)
-    total: Doubles = np.bincount(where, letters, len(keys)).astype(np.float64)
-    mean = np.bincount(where, letters * confidence, len(keys)) / np.maximum(total, 1)
+    total: Doubles = np.bincount(where, characters, len(keys)).astype(np.float64)
+    bare: Doubles = np.bincount(where, letters, len(keys)).astype(np.float64)
+    mean = np.bincount(where, characters * confidence, len(keys)) / np.maximum(total, 1)
     document, label = np.divmod(keys, n_labels)
     order = np.lexsort((label, -total * np.where(label == labels.und, 0.5, 1), document))
-    return Tallies(document[order], label[order], total[order], mean[order], inline)
+    return Tallies(document[order], label[order], total[order], bare[order], mean[order], inline)
 
 
-def _inline(line: Int64s, language: Int64s, letters: Doubles, offsets: Int64s) -> Doubles:
-    """Letters of each document in lines of which INLINE or more is not in their main language: float64[n_documents]."""
+def _inline(line: Int64s, language: Int64s, characters: Doubles, offsets: Int64s) -> Doubles:
+    """Characters of each document in lines of which INLINE or more is not in their main language: float64[n_documents]."""
     n = int(offsets[-1])
     width = int(language.max(initial=0)) + 1
     keys, where = np.unique(line * width + language, return_inverse=True)
-    by_language = np.bincount(where, letters, len(keys))
+    by_language = np.bincount(where, characters, len(keys))
     most = np.zeros(n)
     np.maximum.at(most, keys // width, by_language)
-    total = np.bincount(line, letters, n)
+    total = np.bincount(line, characters, n)
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     inline = np.bincount(document, np.where(most <= (1 - INLINE) * total, total, 0), len(offsets) - 1)
     return inline.astype(np.float64)
 
 
-def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Doubles]:
-    """Line, label, letters and confidence of each part, and of each language of each line with Han, kana or Hangul."""
+def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Doubles, Doubles]:
+    """Line, label, letters, characters and confidence of each part, and of each language of each line with Han, kana or Hangul."""
     cjk, parts = found.cjk, found.parts
     text = found.lines.kind == LineKind.TEXT
     line, language = np.nonzero(cjk.letters * text[:, None])
@@ -88,11 +92,17 @@ def _entries(found: Found, labels: Labels) -> tuple[Int64s, Int64s, Doubles, Dou
     names = np.stack([chinese, np.full(len(text), JAPANESE), np.full(len(text), KOREAN)], axis=1)
     label = names[line, language]
     rows = np.flatnonzero(text[parts.line])
-    characters = parts.letters[rows] * CHARACTERS_PER_LETTER[parts.script[rows]]
+    lines = np.concatenate([line, parts.line[rows]])
+    with_marks = parts.letters[rows] * CHARACTERS_PER_LETTER[parts.script[rows]]
+    letters = np.concatenate([cjk.letters[line, language], with_marks])
+    # Blanks, marks and terms in another script are characters of the line too: its languages share them.
+    clean = Spans(found.lines.clean_starts, found.lines.clean_ends, found.lines.spans.offsets)
+    size = count_chars(found.lines.clean, clean) / np.maximum(np.bincount(lines, letters, len(text)), 1)
     return (
-        np.concatenate([line, parts.line[rows]]),
+        lines,
         np.concatenate([label, found.label[rows]]).astype(np.int64),
-        np.concatenate([cjk.letters[line, language], characters]),
+        np.concatenate([cjk.letters[line, language], parts.letters[rows]]).astype(np.float64),
+        letters * size[lines],
         np.concatenate([np.where(label == labels.und, 0, CONFIDENCE[cjk.basis[line]]), found.confidence[rows]]),
     )
 
@@ -101,10 +111,10 @@ def _document(found: Found, line: Int64s) -> Int64s:
     return np.searchsorted(found.lines.spans.offsets, line, side="right") - 1
 
 
-def usual_form(document: Int64s, label: Int64s, letters: Doubles) -> Int64s:
-    """The form of Han characters that has most letters in each document, HANI where it has neither: int64[documents]."""
+def usual_form(document: Int64s, label: Int64s, characters: Doubles) -> Int64s:
+    """The form of Han characters that has most of them in each document, HANI where it has neither: int64[documents]."""
     n = int(document.max(initial=-1)) + 1
-    simplified, traditional = (np.bincount(document, letters * (label == form), n) for form in (HANS, HANT))
+    simplified, traditional = (np.bincount(document, characters * (label == form), n) for form in (HANS, HANT))
     usual = np.where(simplified >= traditional, HANS, HANT)
     return np.where(simplified + traditional > 0, usual, HANI)
 

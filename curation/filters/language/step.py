@@ -41,10 +41,10 @@ CLASSES = ("agree", "resolved-by-script", "disagree", "mixed", "too-short", "no-
 AGREE, RESOLVED, DISAGREE, MIXED, SHORT, NONE = range(len(CLASSES))
 
 MIXED_SHARE = 0.1
-"""Share of letters in other languages than the main one, or in lines that hold two, from which on a document is mixed."""
+"""Share of characters in other languages than the main one, or in lines that hold two, from which on a document is mixed."""
 
 QUOTED_SHARE = 0.05
-"""Share of letters in other languages below which lines that hold two are lines that quote: no mixed document."""
+"""Share of characters in other languages below which lines that hold two are lines that quote: no mixed document."""
 
 SHORT_LETTERS = 20
 """Letters below which a document is too short; one of Chinese, Japanese or Korean counts four times."""
@@ -95,16 +95,19 @@ class Language(Filter):
             ScoreColumn("language", pa.string(), "label", "main language: ISO 639-3 code and ISO 15924 script, or und"),
             ScoreColumn("confidence", pa.float32(), "probability", "mean over the parts in the main language"),
             ScoreColumn("class", pa.string(), "class", f"how it was found: {', '.join(CLASSES)}"),
-            ScoreColumn("share", pa.float32(), "share", "letters in the main language, of those that count"),
+            ScoreColumn("share", pa.float32(), "share", "characters in the main language, of those that count"),
             ScoreColumn("fasttext", pa.string(), "code", "what fastText says, ISO 639-3; null: nothing"),
             ScoreColumn("fasttext_confidence", pa.float32(), "probability", "of fastText's answers, mean"),
             ScoreColumn("langdetect", pa.string(), "code", "what langdetect says, ISO 639-3; null: nothing"),
             ScoreColumn("langdetect_confidence", pa.float32(), "probability", "of langdetect's answers, mean"),
             ScoreColumn(
-                "letters", pa.int32(), "letters", "letters that count: those in lines of text, with their vowel signs"
+                "characters", pa.int32(), "characters", "characters that count: those of lines of text, cleaned"
             ),
             ScoreColumn(
-                "shares", pa.list_(SHARE), "share", "letters by language, largest first; und counts half in that order"
+                "shares",
+                pa.list_(SHARE),
+                "share",
+                "characters by language, largest first; und counts half in that order",
             ),
             ScoreColumn(
                 "spans", pa.list_(SPELL), "lines", "runs of lines by language: lines first to end - 1, from 0 on"
@@ -143,12 +146,12 @@ class Language(Filter):
         has = np.zeros(n, np.bool_)
         has[counted.document] = True
         main = np.where(has, np.append(counted.label, 0)[first], 0)
-        letters: Doubles = np.bincount(counted.document, counted.letters, n).astype(np.float64)
-        share = np.append(counted.letters, 0)[first] * has / np.maximum(letters, 1)
+        characters: Doubles = np.bincount(counted.document, counted.characters, n).astype(np.float64)
+        share = np.append(counted.characters, 0)[first] * has / np.maximum(characters, 1)
         views = opinions(panel, labels, found, main)
-        kinds = _classes(labels, counted, main, letters, views)
+        kinds = _classes(labels, counted, main, characters, views)
         usual = np.full(n, CHINESE_LABELS[0])
-        forms = usual_form(counted.document, counted.label, counted.letters)
+        forms = usual_form(counted.document, counted.label, counted.characters)
         usual[: len(forms)] = forms
         names = np.array(labels.names, object)
         names[0] = UNDETERMINED
@@ -159,8 +162,8 @@ class Language(Filter):
             pa.array(np.array(CLASSES, object)[kinds], pa.string()),
             pa.array(share, pa.float32()),
             *(column for view in views for column in _opinion(view, codes)),
-            pa.array(np.rint(letters).astype(np.int32)),
-            _shares(counted, letters, names, n),
+            pa.array(np.rint(characters).astype(np.int32)),
+            _shares(counted, characters, names, n),
             _spans(spells(found, labels, usual), names),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[score.name for score in self.score_columns])
@@ -232,21 +235,21 @@ def _file_of(voter: str) -> Path:
     return Path(voter)
 
 
-def _classes(labels: Labels, counted: Tallies, main: Int64s, letters: Doubles, views: Sequence[Opinion]) -> Int64s:
+def _classes(labels: Labels, counted: Tallies, main: Int64s, characters: Doubles, views: Sequence[Opinion]) -> Int64s:
     """The class of each document: int64[n], place in CLASSES."""
     n, language = len(main), labels.language
     # Text without a name is in no other language; the forms of Chinese are one.
     named = (counted.label != labels.und) & (language[counted.label] != language[main[counted.document]])
-    others = np.bincount(counted.document, counted.letters * named, n)
-    inline = np.where(others >= QUOTED_SHARE * letters, counted.inline, 0)
+    others = np.bincount(counted.document, counted.characters * named, n)
+    inline = np.where(others >= QUOTED_SHARE * characters, counted.inline, 0)
     others = np.maximum(others, inline)
     weight = np.where(np.isin(counted.label, CJK_LABEL_NUMBERS), CJK_WEIGHT, 1)
     size = np.bincount(counted.document, counted.letters * weight, n)
     agreed = (views[0].language == language[main]) & (views[1].language == language[main])
     kinds = np.where(agreed, AGREE, np.where(labels.by_script[main] & (main != labels.und), RESOLVED, DISAGREE))
-    kinds = np.where(others >= MIXED_SHARE * np.maximum(letters, 1), MIXED, kinds)
+    kinds = np.where(others >= MIXED_SHARE * np.maximum(characters, 1), MIXED, kinds)
     kinds = np.where(size < SHORT_LETTERS, SHORT, kinds)
-    return np.where(letters == 0, NONE, kinds)
+    return np.where(size == 0, NONE, kinds)
 
 
 def _opinion(view: Opinion, codes: npt.NDArray[np.object_]) -> tuple[pa.Array, pa.Array]:
@@ -257,8 +260,8 @@ def _opinion(view: Opinion, codes: npt.NDArray[np.object_]) -> tuple[pa.Array, p
     )
 
 
-def _shares(counted: Tallies, letters: Doubles, names: npt.NDArray[np.object_], n: int) -> pa.Array:
-    share = counted.letters / letters[counted.document]
+def _shares(counted: Tallies, characters: Doubles, names: npt.NDArray[np.object_], n: int) -> pa.Array:
+    share = counted.characters / characters[counted.document]
     values = [pa.array(names[counted.label], pa.string()), pa.array(share.astype(np.float32))]
     offsets = np.searchsorted(counted.document, np.arange(n + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(values, fields=list(SHARE)))
