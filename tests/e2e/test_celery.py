@@ -29,7 +29,8 @@ from tests import airflow_env
 from tests.e2e.conftest import write_corpus
 from tools.airflow_api import AirflowApi, ApiError
 
-pytestmark = [pytest.mark.slow, pytest.mark.airflow]
+# Some thirty tasks, each with a start of its own: on a busy machine they take thrice as long as on a quiet one.
+pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(600)]
 
 REPO = airflow_env.REPO
 AIRFLOW = str(Path(sys.executable).with_name("airflow"))
@@ -237,7 +238,7 @@ def test_two_workers_keep_what_the_command_line_keeps(services: Services, tmp_pa
         except ApiError:
             return False
 
-    services.wait_for("the run", ended, 150)
+    services.wait_for("the run", ended, 300)
     failed = [task for task in services.api.tasks("celery") if task["state"] == "failed"]
     assert services.api.run("celery")["state"] == "success", [
         services.api.log_of("celery", task) for task in failed[:2]
