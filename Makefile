@@ -42,7 +42,9 @@ types: setup ## mypy --strict
 imports: setup ## imports go one way: dags -> curation -> (tokenization | quality_models)
 	$(BIN)/lint-imports --no-cache
 
-unit: setup ## the fast tests: under a minute
+# The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
+unit: setup ## the fast tests: some minutes
+	$(BIN)/python -m curation.filters.language
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
 test: lint types imports unit ## lint, types, import rules and every test

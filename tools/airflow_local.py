@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from airflow_home import BIN, REPO, Home, LocalAirflowError, cores, tail
 
 START_LIMIT_S = 180
 RUN_LIMIT_S = 1800
+TINY = "A sentence of a few words.\n\nund ein kurzer\nRZECZ\nодно слово\n这是一句话（and an English one）。\nこれは日本語です。"
+"""Lines of many kinds: each reaches other kernels."""
 
 
 def say(text: str) -> None:
@@ -146,10 +149,10 @@ def _demo_input() -> Iterator[Callable[[], list[str]]]:
 
 @contextlib.contextmanager
 def _compiled_kernels() -> Iterator[None]:
-    """On a fresh machine compiling the kernels takes half a minute: a tiny run does it while Airflow starts."""
+    """On a fresh machine compiling the kernels takes a minute: a tiny run does it while Airflow starts."""
     with tempfile.TemporaryDirectory(prefix="corpusmill-warm-") as folder:
         tiny = Path(folder) / "tiny.jsonl"
-        tiny.write_text('{"id": "1", "text": "A sentence of a few words."}\n', encoding="utf-8")
+        tiny.write_text(json.dumps({"id": "1", "text": TINY}) + "\n", encoding="utf-8")
         command = [
             str(BIN / "corpusmill"),
             "run",
