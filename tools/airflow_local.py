@@ -26,7 +26,7 @@ from airflow_home import BIN, REPO, Home, LocalAirflowError, cores, tail
 
 START_LIMIT_S = 180
 RUN_LIMIT_S = 1800
-TINY = "A sentence of a few words.\n\nund ein kurzer\nRZECZ\nодно слово\n这是一句话（and an English one）。\nこれは日本語です。"
+TINY = "A sentence of a few words.\n\nund ein kurzer\nRZECZ\nодно слово\n这是一句话（and an English one）。\nこれは日本語です。e\u0301"
 """Lines of many kinds: each reaches other kernels."""
 
 
