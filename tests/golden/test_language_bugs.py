@@ -118,7 +118,7 @@ def test_b037_texts_without_letters(bugcases: Path) -> None:
     sentence = "The library opens at nine every morning."
     *rows, last = judge(*texts.values(), sentence)
     for row in rows:
-        assert (row["language"], row["class"], row["letters"]) == ("und", "no-language", 0)
+        assert (row["language"], row["class"], row["characters"]) == ("und", "no-language", 0)
         assert (row["fasttext"], row["langdetect"], row["shares"]) == (None, None, [])
         assert row["reason"] == "language.no_language"
     assert last == judge(sentence)[0]

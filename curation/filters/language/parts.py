@@ -33,6 +33,8 @@ ENOUGH = 20
 """Letters from which on another script within a line is a part of its own."""
 WORDS = 3
 """Blanks that such a part must have in a Chinese, Japanese or Korean line: names and terms belong to the line."""
+GUEST = 5
+"""Latin letters that one letter of another script outweighs where a line's script is asked for."""
 LONGEST = 1_500
 """Bytes of a part, at most; the cut is at the last blank before, where there is one."""
 
@@ -68,7 +70,7 @@ def cut_parts(data: Bytes, starts: Int64s, ends: Int64s, letters: Counts, cjk: n
     Raises InputError where a line leaves the data.
     """
     other = np.where(CJK_MASK, 0, letters)
-    script = other.argmax(axis=1)
+    script = np.where(cjk, other.argmax(axis=1), _main_script(other))
     most = other[np.arange(len(starts)), script]
     mixed = letters.sum(axis=1) > most
     plain = (most > 0) & ~cjk & ~mixed & (ends - starts <= LONGEST)
@@ -85,6 +87,19 @@ def cut_parts(data: Bytes, starts: Int64s, ends: Int64s, letters: Counts, cjk: n
         np.concatenate([script[plain_rows], found[3]])[order].astype(np.uint8),
         np.concatenate([most[plain_rows], found[4]])[order].astype(np.int32),
     )
+
+
+def _main_script(letters: Counts) -> Int64s:
+    """The script of each line: that of most letters, but Latin only where it has GUEST times those of any other.
+
+    Sentences in Hebrew, Hindi or Thai are full of terms in Latin letters; English ones of no other script's.
+    """
+    rows = np.arange(len(letters))
+    script: Int64s = letters.argmax(axis=1)
+    guest = letters.copy()
+    guest[:, Script.LATIN] = 0
+    host = guest.argmax(axis=1)
+    return np.where((script == Script.LATIN) & (guest[rows, host] * GUEST >= letters[rows, script]), host, script)
 
 
 @kernel

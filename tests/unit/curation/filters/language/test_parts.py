@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from curation.errors import InputError
 from curation.filters.language.lines import prepare
-from curation.filters.language.parts import CJK_SCRIPTS, ENOUGH, LONGEST, WORDS, Parts, cut_parts, fold_parts
+from curation.filters.language.parts import CJK_SCRIPTS, ENOUGH, GUEST, LONGEST, WORDS, Parts, cut_parts, fold_parts
 from curation.text import Script, buffers
 from curation.text.characters import script_counts
 from curation.text.spans import Bytes, Int64s, Spans
@@ -70,6 +70,20 @@ def letters_by_script(text: str) -> Counter[Script]:
     return Counter(script for character in text if (script := script_of(character)) is not None)
 
 
+def most_of(letters: Mapping[Script, int]) -> Script:
+    return min(letters, key=lambda script: (-letters[script], script))
+
+
+def main_script(letters: Mapping[Script, int]) -> Script:
+    """The script of most letters; Latin only where it has more than five times those of any other."""
+    main = most_of(letters)
+    hosts = {script: n for script, n in letters.items() if script != Script.LATIN}
+    if main == Script.LATIN and hosts:
+        host = most_of(hosts)
+        return host if hosts[host] * GUEST >= letters[main] else main
+    return main
+
+
 # -- the rule, told slowly ---------------------------------------------------------------------------
 
 
@@ -114,7 +128,7 @@ def by_the_rule(line: str, cjk: bool) -> list[Part]:
     others = {script: count for script, count in letters.items() if script not in CJK_SCRIPTS}
     if not others:
         return []
-    main = min(others, key=lambda script: (-others[script], script))
+    main = most_of(others) if cjk else main_script(others)
     if cjk and others[main] < ENOUGH:
         return []
     if not cjk and len(letters) == 1 and len(line.encode()) <= LONGEST:
@@ -206,7 +220,7 @@ def test_no_letter_of_the_main_script_is_lost(line: str) -> None:
     (found,) = cut([line])[1]
     others = {script: n for script, n in letters_by_script(line).items() if script not in CJK_SCRIPTS}
     if others:
-        main = min(others, key=lambda script: (-others[script], script))
+        main = main_script(others)
         assert sum(part.letters for part in found if part.script == main) == others[main]
     else:
         assert found == []
@@ -235,7 +249,7 @@ SENTENCE = "the author walked along every line of it"
             "two scripts, both long: two parts",
         ),
         ("Привет Γεια", False, ["Привет"], "what is too short is no part"),
-        ("mill мост mill мост", False, ["mill мост mill"], "in turn: one part, of the script with the lower number"),
+        ("mill мост mill мост", False, ["мост mill мост"], "in turn: one part, Latin words being guests"),
         ("the mill 河边 is open", False, ["the mill 河边 is open"], "a Chinese word inside an English line"),
     ],
 )
