@@ -24,6 +24,7 @@ from curation.filters.language.tokens import (
     ascii_kind,
     careful,
     is_token_letter,
+    mark_weight,
 )
 from curation.text.decode import ascii_run, decode, kind_of, low_bits
 from curation.text.jit import inlined
@@ -100,9 +101,9 @@ def _joins(p: Int, length: Int, start: Int, end: Int) -> bool:
 
 
 @inlined
-def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
-    """Where the token at address `p` ends, and 0 if all of it may stay, 1 if not, UNFIT."""
-    flags, last, lowers = 0, 0, 0
+def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int, Int]:
+    """Where the token at address `p` ends; 0 if all of it may stay, 1 if not, UNFIT; and its marks of code."""
+    flags, last, lowers, marks = 0, 0, 0, 0
     while p < end:
         byte = byte_at(p)
         if byte < 0x80:
@@ -113,6 +114,7 @@ def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
                 flags = 1
             if (kind & UPPER and lowers) or (last == 0x28 and byte == 0x29) or (last == 0x3A and byte == 0x3A):
                 flags = 1
+            marks += mark_weight(kind)
             lowers = kind & LOWER
             last = byte
             p += 1
@@ -121,7 +123,7 @@ def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
         kind = kind_of(code)
         if kind & 15 == MARK:
             if not settled and _unsettled(code, p, start):
-                return p, np.int64(UNFIT)
+                return p, np.int64(UNFIT), np.int64(0)
         elif code in (ZWNJ, ZWJ):
             if not _joins(p, length, start, end):
                 break
@@ -130,7 +132,7 @@ def _scan(p: Int, start: Int, end: Int, settled: bool) -> tuple[Int, Int]:
         flags |= last == 0x2E  # as in www.пример.рф
         last, lowers = 0x80, 0
         p += length
-    return p, np.int64(flags)
+    return p, np.int64(flags), np.int64(marks)
 
 
 @inlined
@@ -277,10 +279,11 @@ def clean_line(p: Int, end: Int, limit: Int, out: Int, settled: bool, facts: Int
                 gap = step > n
                 p += step
                 continue
-        stop, flags = _scan(p, start, end, settled)
+        stop, flags, marks = _scan(p, start, end, settled)
         if flags == UNFIT:
             return np.int64(UNFIT)
         if flags == 0:
+            facts[MARKS] += marks
             o, gap = copy(p, stop - p, _blank(out, o, gap), limit), False
         else:
             o, gap = careful(p, stop, out, o, gap, facts)

@@ -52,9 +52,8 @@ __all__ = [
 LOWER, UPPER, DIGIT, KEPT, PLAIN, GROUP, SOFT_MARK, HARD_MARK, SEPARATOR, OTHER = (1 << i for i in range(10))
 WORD = LOWER | UPPER | DIGIT
 MARKS, CODED, SEPARATORS, LETTERS, UNSPACED, STOPS = range(6)
-"""Columns of a line's facts: marks of code (see `mark_weight`), dropped code tokens, signs that separate links of a menu; letters
-of the cleaned line, those of scripts without blanks, and whether punctuation
-ends or divides a sentence."""
+"""Columns of a line's facts: marks of code (see `mark_weight`), dropped code tokens, signs that separate links of a menu;
+letters of the cleaned line, those of scripts without blanks, and whether punctuation ends or divides a sentence."""
 UNFIT = -1
 """What kernels return instead of an address for a line that has to be settled first: see `lines`."""
 LETTER, LETTER_ROLE, HANGUL = int(CharClass.LETTER), int(Role.LETTER), int(Script.HANGUL)
