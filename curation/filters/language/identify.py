@@ -1,16 +1,19 @@
 """The language of each part: two opinions, further voters where they do not settle it, the page where the part is short.
 
     panel = open_panel(...)
-    found = identify(panel, data, offsets)
+    found = identify(panel, Labels(panel), data, offsets)
 
 fastText and langdetect are asked about each part in a script that several languages share. If both say the
 same, and are sure, that is the answer. The other parts, some one in eight of real pages, go to all voters. A part
 that stays unsure, most often a short one, is judged again with the page as evidence: languages of the page's
 other parts are likelier than all others together. Nothing here is random, and no answer depends on other documents.
+
+Memory: a row of scores, 2.5 kB, for each part of one document that all voters are asked about.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +24,11 @@ from curation.filters.language.lines import Lines, prepare
 from curation.filters.language.parts import Parts, cut_parts
 from curation.filters.language.scripts import DECIDED, SCRIPT_CODES, SHARED
 from curation.filters.language.voters import NO_LANGUAGE, Floats, Int32s, Panel
-from curation.filters.language.weighing import soften
+from curation.filters.language.weighing import likeliest, soften
 from curation.text import Script, Spans
 from curation.text.spans import Bytes, Int64s, Where
 
-__all__ = ["UNDETERMINED", "Found", "Labels", "identify"]
+__all__ = ["UNDETERMINED", "Found", "Labels", "identify", "pick"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -56,6 +59,9 @@ STRANGER = 0.02
 
 UNSURE = 0.35
 """Probability below which no language is named."""
+
+AT_ONCE = 4096
+"""Parts whose scores are worked on at once: a row of a model's answers has hundreds of numbers."""
 
 BY_SCRIPT = 0.99
 """Confidence where the script decides."""
@@ -125,12 +131,13 @@ def identify(panel: Panel, labels: Labels, data: Bytes, where: Where) -> Found:
     confidence = np.where(label > 0, BY_SCRIPT, 0).astype(np.float32)
     first, second = ((np.full(n, -1, np.int32), np.zeros(n, np.float32)) for _ in range(2))
     asked = np.flatnonzero(np.isin(parts.script, SHARED))
-    if len(asked):
-        some = pick(parts, asked)
-        language, confidence[asked], answers = _vote(panel, lines.clean, some, document[asked])
+    for group in _groups(document[asked]):
+        rows = asked[group]
+        some = pick(parts, rows)
+        language, confidence[rows], answers = _vote(panel, lines.clean, some, document[rows])
         for (place, probability), (told, sure) in zip((first, second), answers, strict=True):
-            place[asked], probability[asked] = told, sure
-        label[asked] = np.where(language >= 0, labels.of[some.script, language], 0)
+            place[rows], probability[rows] = told, sure
+        label[rows] = np.where(language >= 0, labels.of[some.script, language], 0)
     label[label == 0] = labels.und
     confidence[label == labels.und] = 0
     return Found(lines, cjk, parts, document, label, confidence, first, second)
@@ -146,6 +153,17 @@ def _leave_open(cjk: CjkLines, und: int, offsets: Int64s) -> None:
     both = japanese >= BOTH * (chinese + japanese)
     unclear = both[document] & (cjk.basis != BY_ITSELF) & (cjk.letters.sum(axis=1) <= UNCLEAR_LETTERS)
     cjk.label[unclear & np.isin(cjk.label, CHINESE_LABELS)] = und
+
+
+def _groups(document: Int64s) -> Iterator[slice]:
+    """Rows of whole documents, AT_ONCE of them or less, or those of one document that has more."""
+    starts = np.append(np.flatnonzero(np.diff(document, prepend=-1)), len(document))
+    at = 0
+    while at < len(document):
+        most, least = np.searchsorted(starts, (at + AT_ONCE, at), side="right")
+        end = int(starts[max(most - 1, least)])
+        yield slice(at, end)
+        at = end
 
 
 def pick(parts: Parts, rows: Int64s) -> Parts:
@@ -208,15 +226,37 @@ def _repeats(page: _Page, parts: Parts, document: Int64s, first: Opinions) -> Ma
 
 def _ask_all(panel: Panel, data: Bytes, parts: Parts, document: Int64s, page: _Page) -> tuple[Int32s, Floats]:
     """The language of parts that two models did not settle: -1 where none is named; and how sure that is."""
-    scores = panel.scores(data, parts)
-    chances = _probabilities(scores)
-    strong = (chances.max(axis=1) >= SURE) & (parts.letters >= SURE_LETTERS)
-    page.add(document[strong], chances[strong].argmax(axis=1), parts.letters[strong])
-    weak = np.flatnonzero(~strong)
-    scores[weak] += page.prior(document[weak], scores[weak])
-    chances[weak] = _probabilities(scores[weak])
-    best, confidence = chances.argmax(axis=1).astype(np.int32), chances.max(axis=1)
+    n = len(document)
+    scores = np.empty((n, len(panel.languages)), np.float32)
+    best, confidence = np.empty(n, np.int32), np.empty(n, np.float32)
+    for at in range(0, n, AT_ONCE):
+        rows = np.arange(at, min(at + AT_ONCE, n))
+        scores[rows] = panel.scores(data, pick(parts, rows))
+        best[rows], confidence[rows] = _likeliest(scores[rows])
+    strong = (confidence >= SURE) & (parts.letters >= SURE_LETTERS)
+    page.add(document[strong], best[strong], parts.letters[strong])
+    pooled, weak = _pool(document, scores), np.flatnonzero(~strong)
+    for at in range(0, len(weak), AT_ONCE):
+        rows = weak[at : at + AT_ONCE]
+        best[rows], confidence[rows] = _likeliest(scores[rows] + page.prior(document[rows], scores[rows], pooled))
     return np.where(confidence >= UNSURE, best, -1), confidence
+
+
+class _Pool(NamedTuple):
+    """The scores of all parts of each document together: int64[d] documents, float32[d, n_languages], int64[d] parts."""
+
+    document: Int64s
+    scores: Floats
+    parts: Int64s
+
+
+def _pool(document: Int64s, scores: Floats) -> _Pool:
+    known, first, parts = np.unique(document, return_index=True, return_counts=True)
+    return _Pool(known, np.add.reduceat(scores, first, axis=0), parts)  # parts of a document stand side by side
+
+
+def _likeliest(scores: Floats) -> tuple[Int32s, Floats]:
+    return likeliest(scores, np.ones(len(scores), np.float32))
 
 
 def _probabilities(scores: Floats) -> Floats:
@@ -254,7 +294,7 @@ class _Page:
         usual = np.where((total >= USUAL_LETTERS) & (most >= USUAL * total), best, -1)
         return usual[np.searchsorted(self._known, document)]
 
-    def prior(self, document: Int64s, scores: Floats) -> Floats:
+    def prior(self, document: Int64s, scores: Floats, pooled: _Pool) -> Floats:
         """Log prior of each language for each weak part: float32[n, n_languages].
 
         From the sure parts of its document; where there are none, from the document's other weak parts together.
@@ -262,15 +302,10 @@ class _Page:
         rows = np.searchsorted(self._known, document)
         mass = self._letters[rows]
         total = mass.sum(axis=1, keepdims=True)
-        alone = np.flatnonzero(total[:, 0] == 0)
-        if len(alone):
-            # Parts of a document stand side by side.
-            first = np.flatnonzero(np.diff(rows[alone], prepend=-1))
-            size = np.diff(np.append(first, len(alone)))
-            pooled = np.repeat(np.add.reduceat(scores[alone], first, axis=0), size, axis=0)
-            others = np.repeat(size > 1, size)
-            with_others = alone[others]
-            mass[with_others] = _probabilities(pooled[others] - scores[with_others])
+        places = np.searchsorted(pooled.document, document)
+        with_others = np.flatnonzero((total[:, 0] == 0) & (pooled.parts[places] > 1))
+        if len(with_others):
+            mass[with_others] = _probabilities(pooled.scores[places[with_others]] - scores[with_others])
             total[with_others] = 1
         share = np.divide(mass, total, out=np.full_like(mass, 1 / mass.shape[1]), where=total > 0)
         log_prior: Floats = np.log((1 - STRANGER) * share + STRANGER / mass.shape[1])
