@@ -233,13 +233,20 @@ def _check_replaceable(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     known: set[str] = set()
     if MANIFEST in names:
-        manifest = read_json(folder / MANIFEST)
-        known = {MANIFEST, *(one["name"] for one in manifest["files"])}
+        known = _written_names(read_json(folder / MANIFEST))
     if strange := sorted(names - known):
         raise ConfigError(
             f"{folder} holds {strange[0]}{f' and {len(strange) - 1} more' if len(strange) > 1 else ''}, which no export has "
             f"written. The files of an export by language get a folder of their own, such as {folder / 'by-language'}."
         )
+
+
+def _written_names(manifest: Any) -> set[str]:
+    """What an export wrote, its manifest too; nothing for a manifest that is another program's."""
+    files = manifest.get("files") if isinstance(manifest, dict) else None
+    if not isinstance(files, list) or not all(isinstance(one, dict) and "name" in one for one in files):
+        return set()
+    return {MANIFEST, *(one["name"] for one in files)}
 
 
 @contextlib.contextmanager
@@ -270,7 +277,12 @@ def _put_in_place(temporary: Path, folder: Path) -> None:
         if folder.exists():
             _check_replaceable(folder)
             folder.rename(old)
-        temporary.rename(folder)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
     finally:
         shutil.rmtree(old, ignore_errors=True)
 
