@@ -10,12 +10,13 @@ each, so they are kept sparse: 1.5 MB. Reading takes about 0.4 s.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from quality_models.language_models import installed
 
 __all__ = ["FLOOR", "LangdetectProfiles", "pack", "read_profiles"]
 
@@ -62,7 +63,7 @@ def read_profiles(folder: Path | None = None) -> LangdetectProfiles:
     Raises FileNotFoundError where langdetect is not installed or a file is missing, ValueError for a file
     that is damaged or of another kind; both say which file, what was expected and what was found.
     """
-    folder = _installed() if folder is None else folder
+    folder = installed("langdetect", "profiles").parent if folder is None else folder
     messages = _messages(folder / "utils" / "messages.properties")
     paths = sorted(path for path in (folder / "profiles").iterdir() if not path.name.startswith("."))
     profiles = [_profile(path) for path in paths]
@@ -85,13 +86,6 @@ def read_profiles(folder: Path | None = None) -> LangdetectProfiles:
         _normal(messages),
         _composed(messages),
     )
-
-
-def _installed() -> Path:
-    spec = find_spec("langdetect")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("the package langdetect is not installed: install corpusmill[curate]")
-    return Path(spec.origin).parent
 
 
 def _profile(path: Path) -> tuple[str, dict[str, float]]:

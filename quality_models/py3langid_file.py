@@ -18,12 +18,13 @@ from __future__ import annotations
 import io
 import lzma
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from quality_models.language_models import installed
 
 __all__ = ["Py3langidModel", "read_py3langid"]
 
@@ -53,7 +54,7 @@ def read_py3langid(path: Path | None = None) -> Py3langidModel:
     Raises FileNotFoundError where py3langid is not installed or the file is missing, ValueError for a file
     that is damaged or of another kind; both say which file, what was expected and what was found.
     """
-    path = _installed() if path is None else path
+    path = installed("py3langid", "data/model.npz.xz") if path is None else path
     try:
         with lzma.open(path) as packed, np.load(io.BytesIO(packed.read()), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in ARRAYS}
@@ -77,13 +78,6 @@ def read_py3langid(path: Path | None = None) -> Py3langidModel:
     )
     _check(model, path)
     return model
-
-
-def _installed() -> Path:
-    spec = find_spec("py3langid")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("the package py3langid is not installed: install corpusmill[curate]")
-    return Path(spec.origin).parent / "data" / "model.npz.xz"
 
 
 def _check(model: Py3langidModel, path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from curation.filters.language.lines import LineKind, prepare
+from curation.filters.language.scripts import SCRIPT_CODES, SHARED
 from curation.text.tables import Script
 from quality_models.language_codes import LANGUAGE_SCRIPTS
 from tools.language_model.nonsense import NO_LANGUAGE
@@ -26,16 +27,8 @@ from tools.language_model.sources import Text
 
 __all__ = ["Folded", "cut", "fold", "fragments", "pieces", "split"]
 
-SHARED_SCRIPTS = {
-    Script.LATIN: "Latn",
-    Script.CYRILLIC: "Cyrl",
-    Script.ARABIC: "Arab",
-    Script.DEVANAGARI: "Deva",
-    Script.BENGALI: "Beng",
-    Script.HEBREW: "Hebr",
-    Script.ETHIOPIC: "Ethi",
-}
-"""Scripts of several languages. Texts in others are left out: there the script tells the language."""
+SHARED_SCRIPTS = {script: SCRIPT_CODES[script] for script in SHARED}
+"""Texts in other scripts are left out: there the script tells the language."""
 
 HELD_OUT = {"common-voice": 10, "chromium": 10, "cldr": 12, "udhr": 7, "nonsense": 20}
 """One key in this many is held out."""
