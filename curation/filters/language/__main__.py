@@ -1,6 +1,6 @@
 """Compile every kernel of the filter into the cache now, as when an image is built: `python -m curation.filters.language`.
 
-Takes some 20 s once; see `python -m curation.text`.
+Takes 20 to 40 s once; see `python -m curation.text`.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class LanguageConfig(StepConfig):
     mixed: Policy = "keep"
     """Documents of which a tenth or more is in other languages than the main one."""
     min_share: Share = 0
-    """Dropped below: share of letters in the main language."""
+    """Dropped below: share of the characters that count in the main language."""
     min_confidence: Share = 0.5
     """Dropped below: mean probability of the main language in its parts."""
     min_confidence_of: dict[LanguageName, Share] = Field(default_factory=dict)

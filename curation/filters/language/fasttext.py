@@ -343,7 +343,7 @@ def _top(
         else:
             logits = room.logits
             largest = _fill_logits(s, m.hidden, blocks, logits)
-            label, probability = np.int64(np.argmax(logits)), _logistic(largest)
+            label, probability = np.int64(np.argmax(logits[: s.n_labels])), _logistic(largest)
             if s.kind == SOFTMAX:
                 probability = 1.0 / np.float64(exp_row(address_of(logits), len(logits), largest, 1.0))
         if probability >= 0:  # it is not where the model holds NaN

@@ -108,7 +108,7 @@ def _links(
 
 
 @kernel
-def _line_kinds(
+def line_kinds(
     data: Bytes,
     spans: Spans,
     clean: Bytes,
@@ -117,6 +117,7 @@ def _line_kinds(
     letters: Counts,
     facts: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint8]:
+    """A `LineKind` for each line: uint8[n_lines]. Arguments as `lines` makes them."""
     starts, ends, offsets = spans
     base, clean_at, folded_at = address_of(data), address_of(clean), address_of(folded)
     kinds = np.empty(len(starts), np.uint8)
@@ -161,16 +162,3 @@ def _navigate(kinds: npt.NDArray[np.uint8], links: Int64s, first: Int, end: Int)
                 if links[line]:
                     kinds[line] = NAVIGATION
         run, start = 0, row + 1
-
-
-def line_kinds(
-    data: Bytes,
-    spans: Spans,
-    clean: Bytes,
-    folded: Bytes,
-    places: npt.NDArray[np.int64],
-    letters: Counts,
-    facts: npt.NDArray[np.int64],
-) -> npt.NDArray[np.uint8]:
-    """A `LineKind` for each line: uint8[n_lines]. Arguments as `lines` makes them."""
-    return _line_kinds(data, spans, clean, folded, places, letters, facts)

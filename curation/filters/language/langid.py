@@ -6,8 +6,8 @@ log(1 + c) times the feature's log probability. 7 times as fast as the package; 
 table of 39 MB (a third) and of weights, 28 MB, so it is asked only about lines on which others disagree.
 
 The model's float16 weights are exact multiples of 1/2048 below 16, so they are kept as int16, which halves what
-has to be fetched, and summed in whole
-numbers and float64 in the order in which features were found: the same on any machine.
+has to be fetched, and summed in whole numbers and float64 in the order in which features were found: the same
+on any machine.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from quality_models.langdetect_profiles import read_profiles
 from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
 from quality_models.py3langid_file import read_py3langid
 
-__all__ = ["IMPOSSIBLE", "NO_LANGUAGE", "Panel", "Weights", "open_panel"]
+__all__ = ["IMPOSSIBLE", "NO_LANGUAGE", "Answers", "Panel", "Voter", "Weights", "open_panel"]
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -89,7 +89,8 @@ class Voter(NamedTuple):
 class Panel:
     """All models that are asked, over one list of languages.
 
-    languages: ISO 639-3 codes, sorted. labels: for each script of `SHARED`, the label of each language in it.
+    voters: fastText, langdetect, then the others. languages: ISO 639-3 codes, sorted. written: bool[len(Script),
+    n_languages], whether a language is written in a script; none is in scripts that are not in `SHARED`.
     """
 
     def __init__(self, fasttext: FastText, langdetect: Langdetect, others: Sequence[Voter]) -> None:
@@ -164,8 +165,8 @@ def _py3langid(model: Py3langid, data: Bytes, parts: Parts) -> Floats:
 
 
 UNTOLD = (("bos", "hrv", "srp"), ("nob", "nno"))
-"""Languages that our own model does not tell apart: of the first and last of them it has seen a hundredth of the others'
-text, and would always name these. It answers for each with what it gives to all of them, so the other models decide."""
+"""Groups of languages that our own model does not tell apart: of bos and nno it has seen a hundredth of the others' text, and
+would always name the others. It answers for each with what it gives to the whole group, so the other models decide."""
 
 
 def _folded(model: FastText, untold: Sequence[Int64s], data: Bytes, parts: Parts) -> Floats:
