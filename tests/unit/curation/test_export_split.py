@@ -15,6 +15,7 @@ import zstandard
 import curation.export_split
 from curation.cli import main
 from curation.config import parse_config
+from curation.errors import ConfigError, RunError
 from curation.export import export_selected, selection
 from curation.export_split import MANIFEST, export_by_language
 from curation.pipeline import Pipeline
@@ -159,6 +160,37 @@ def test_a_folder_with_something_else_is_refused(
     assert "fault of corpusmill" not in err
     assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["below", "mine.txt"]
     assert not list(tmp_path.rglob("*.jsonl*"))
+
+
+def test_a_manifest_of_another_program_is_something_else(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Its folder is refused, whatever is in it."""
+    for number, text in enumerate(("{}", "[]", '{"files": [1]}', '{"files": 3}')):
+        folder = tmp_path / f"other{number}"
+        folder.mkdir()
+        (folder / MANIFEST).write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError, match="which no export has written"):
+            export_by_language(pipeline, folder / "{language}.jsonl", selection(pipeline), {})
+        assert (folder / MANIFEST).read_text(encoding="utf-8") == text
+
+
+def test_an_earlier_export_comes_back_where_the_new_one_cannot_take_its_place(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "by/{language}.jsonl"
+    export_by_language(pipeline, output, selection(pipeline), {})
+    before = {path.name: path.read_bytes() for path in output.parent.iterdir()}
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if target == output.parent and ".old." not in self.name:
+            raise OSError("no room")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(RunError, match="could not be written"):
+        export_by_language(pipeline, output, selection(pipeline), {})
+    assert {path.name: path.read_bytes() for path in output.parent.iterdir()} == before
+    assert not list(tmp_path.glob(".by.*"))
 
 
 def run_cli(capsys: pytest.CaptureFixture[str], pipeline: Pipeline, *arguments: object) -> tuple[int, str, str]:

@@ -246,6 +246,18 @@ def test_a_document_is_judged_as_if_it_were_alone(chosen: list[int]) -> None:
         assert parts_of(found, place) == alone()[i]
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 7])
+def test_how_many_parts_are_worked_on_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    """To the bit: documents are judged whole, however few of their parts fit."""
+    words = "\n".join("zlorp blim gatto haus rzecz kuća perro".split() * 3)
+    documents = [*POOL, words, words]
+    whole = look(*documents)
+    monkeypatch.setattr("curation.filters.language.identify.AT_ONCE", at_once)
+    assert [parts_of(look(*documents), i) for i in range(len(documents))] == [
+        parts_of(whole, i) for i in range(len(documents))
+    ]
+
+
 @cache
 def alone() -> list[list[tuple[int, str, float]]]:
     return [parts_of(look(text)) for text in POOL]

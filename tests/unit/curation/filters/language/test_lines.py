@@ -231,6 +231,12 @@ def test_what_is_left_is_left_again(text: str) -> None:
     assert folds == [fold for _, fold in strings(prepared(*folds))]
 
 
+@pytest.mark.parametrize("line", ["(ab); (cd);", "(ж); (щ); x;", "Ⱥ].#Xカ}Y\u200d🇪X;\u200b"])
+def test_signs_of_code_count_at_the_end_of_the_data_too(line: str) -> None:
+    """64 bytes are read at once where they are there, and where they are not the line is of the same kind."""
+    assert prepared(line).kind.tolist() == prepared(line, "word " * 40).kind[:1].tolist() == [LineKind.CODE]
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(token_text, hostile_text), max_size=6).flatmap(cuts))
 def test_cuts_change_nothing(parts: list[list[str]]) -> None:
