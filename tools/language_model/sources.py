@@ -1,10 +1,10 @@
-"""Reads the texts that the language model is trained on, from four sources whose licences allow it.
+"""Reads the texts that the language model is trained on, from three sources whose licences allow it, and the UDHR.
 
 - Common Voice: sentences that volunteers gave or found, CC0 1.0: the folder server/data of github.com/mozilla/common-voice.
 - Chromium: the texts of its menus and messages, BSD-3-Clause: the .pak files of Debian's package chromium-l10n.
 - CLDR: keywords of characters, Unicode licence: the folder `common` of Debian's package unicode-cldr-core.
-- UDHR: translations of the Universal Declaration of Human Rights, collected by the UN for all to spread:
-  the folder data/udhr of github.com/eric-muller/udhr.
+- UDHR: translations of the Universal Declaration of Human Rights, collected and published by the UN; the
+  collection states no licence: the folder data/udhr of github.com/eric-muller/udhr.
 
 A text has a key: texts with equal keys of one source, in whatever language, say the same or are of one place, and
 are held out together. Costs: half a minute for 150 MB of files.
