@@ -98,6 +98,13 @@ class LanguageConfig(StepConfig):
                 raise ValueError(f"{', '.join(twice)} is named more than once, as {', '.join(map(repr, value))}")
         return value
 
+    @field_validator("wanted", mode="before")
+    @classmethod
+    def _norwegian(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple) and False in value:
+            raise ValueError("YAML reads no as false: write 'no' in quotes, or nob")
+        return value
+
     @field_validator("voters")
     @classmethod
     def _each_voter_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:

@@ -63,6 +63,9 @@ UNSURE = 0.35
 AT_ONCE = 4096
 """Parts whose scores are worked on at once: a row of a model's answers has hundreds of numbers."""
 
+LARGEST = 16 * AT_ONCE
+"""Parts of one document that lend each other evidence: a list of a million words is judged in pieces, 160 MB each."""
+
 BY_SCRIPT = 0.99
 """Confidence where the script decides."""
 
@@ -156,12 +159,12 @@ def _leave_open(cjk: CjkLines, und: int, offsets: Int64s) -> None:
 
 
 def _groups(document: Int64s) -> Iterator[slice]:
-    """Rows of whole documents, AT_ONCE of them or less, or those of one document that has more."""
+    """Rows of whole documents, AT_ONCE of them or less, or those of one document that has more, LARGEST at a time."""
     starts = np.append(np.flatnonzero(np.diff(document, prepend=-1)), len(document))
     at = 0
     while at < len(document):
         most, least = np.searchsorted(starts, (at + AT_ONCE, at), side="right")
-        end = int(starts[max(most - 1, least)])
+        end = min(int(starts[max(most - 1, least)]), at + LARGEST)
         yield slice(at, end)
         at = end
 

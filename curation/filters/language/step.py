@@ -115,7 +115,8 @@ class Language(Filter):
         )
 
     def thresholds(self) -> Mapping[str, Sequence[float]]:
-        return {"confidence": [self.config.min_confidence], "share": [self.config.min_share]}
+        least = {self.config.min_confidence, *self.config.min_confidence_of.values()}
+        return {"confidence": sorted(least), "share": [self.config.min_share]}
 
     def score_config(self) -> Mapping[str, Any]:
         return {"voters": list(self.config.voters)}

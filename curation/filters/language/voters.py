@@ -205,4 +205,9 @@ def _voter(name: str, own: Path) -> Voter:
         untold = _untold(folded)
         return Voter(name, folded.labels, OTHER, lambda data, parts: _folded(folded, untold, data, parts))
     other = FastText(read_fasttext(Path(name)))
+    for label in other.labels:
+        try:
+            to_iso639_3(label)
+        except ValueError as error:
+            raise ValueError(f"{name}: a voter's labels must name languages: {error}") from error
     return Voter(name, other.labels, OTHER, lambda data, p: other.probabilities(data, p.starts, p.ends))
