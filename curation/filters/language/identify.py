@@ -60,10 +60,10 @@ STRANGER = 0.02
 UNSURE = 0.35
 """Probability below which no language is named."""
 
-AT_ONCE = 4096
+AT_ONCE = 16384
 """Parts whose scores are worked on at once: a row of a model's answers has hundreds of numbers."""
 
-LARGEST = 16 * AT_ONCE
+LARGEST = 65_536
 """Parts of one document that lend each other evidence: a list of a million words is judged in pieces, 160 MB each."""
 
 BY_SCRIPT = 0.99
