@@ -17,7 +17,18 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-__all__ = ["Int", "address_of", "byte_at", "bytes_in", "count_bits", "load32", "load64", "store_byte", "trailing_zeros"]
+__all__ = [
+    "Int",
+    "address_of",
+    "byte_at",
+    "bytes_in",
+    "count_bits",
+    "load32",
+    "load64",
+    "store64",
+    "store_byte",
+    "trailing_zeros",
+]
 
 Int: TypeAlias = Any
 """An int64 in compiled code, for which Python's type checker has no one name."""
@@ -88,6 +99,17 @@ def store_byte(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@instruction
+def store64(typing_context: Any, address: Any, value: Any) -> Any:
+    """Write the 8 bytes of an int64 or uint64 to an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[1], builder.inttoptr(args[0], WORD.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64 if value == types.int64 else types.uint64), generate
 
 
 @instruction

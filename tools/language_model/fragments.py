@@ -20,9 +20,9 @@ import numpy as np
 
 from curation.filters.language.lines import LineKind, prepare
 from curation.filters.language.scripts import SCRIPT_CODES, SHARED
+from curation.filters.language.voters import NO_LANGUAGE
 from curation.text.tables import Script
 from quality_models.language_codes import LANGUAGE_SCRIPTS
-from tools.language_model.nonsense import NO_LANGUAGE
 from tools.language_model.sources import Text
 
 __all__ = ["Folded", "cut", "fold", "fragments", "pieces", "split"]

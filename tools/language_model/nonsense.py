@@ -8,12 +8,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+from curation.filters.language.voters import NO_LANGUAGE
 from tools.language_model.sources import Text
 
-__all__ = ["NO_LANGUAGE", "nonsense"]
-
-NO_LANGUAGE = "zxx"
-"""ISO 639-3 for text without linguistic content."""
+__all__ = ["nonsense"]
 
 LINES = 6_000
 """Of each kind."""

@@ -12,9 +12,9 @@ from llvmlite import ir
 from numba import types
 
 from curation.text.jit import inlined
-from curation.text.memory import BLOCK, Int, byte_at, instruction, load64, store_byte
+from curation.text.memory import BLOCK, Int, byte_at, instruction, load64, store64, store_byte
 
-__all__ = ["SLACK", "copy", "copy64", "fold64", "store64"]
+__all__ = ["SLACK", "copy", "copy64", "fold64"]
 
 SLACK = 72
 """Bytes that a buffer needs after the last one that counts."""
@@ -32,17 +32,6 @@ def _move(builder: Any, source: Any, target: Any, change: Any) -> None:
     block = builder.load(_pointer(builder, source, BLOCK))
     block.align = 1
     builder.store(change(block), _pointer(builder, target, BLOCK)).align = 1
-
-
-@instruction
-def store64(typing_context: Any, address: Any, value: Any) -> Any:
-    """Write the 8 bytes of a uint64 from an address on."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[1], _pointer(builder, args[0], ir.IntType(64))).align = 1
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.uint64), generate
 
 
 @instruction

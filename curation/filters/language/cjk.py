@@ -52,8 +52,8 @@ Simplified lacks (東 時); that old Japanese shares with Traditional (國 學).
 N_UNSURE = 4
 AROUND_HANS, AROUND_HANT, AROUND_JA, AROUND_KO = range(4)
 
-HAN, SIMPLIFIED, TRADITIONAL, JAPANESE, CHINESE, KYUJITAI, FUNCTION, PARTICLE, HIRAGANA, KATAKANA, HANGUL, OTHER, _ = (
-    map(int, Evidence)
+HAN, SIMPLIFIED, TRADITIONAL, JAPANESE, CHINESE, KYUJITAI, FUNCTION, PARTICLE, HIRAGANA, KATAKANA, HANGUL, OTHER = map(
+    int, Evidence
 )
 
 WORTH = 6
@@ -76,15 +76,13 @@ CONTEXT_LETTERS = 100
 class CjkLines(NamedTuple):
     """What is known of n lines.
 
-    label, second: uint8[n], codes of CJK_LABELS; second is 0 where there is none. second_share:
-    float32[n], the second language's share of the line's Han, kana and Hangul letters. basis: uint8[n],
-    NO_EVIDENCE, BY_CONTEXT or BY_ITSELF. letters: int32[n, 3], Han, kana and Hangul letters in Chinese,
+    label, second: uint8[n], codes of CJK_LABELS; second is 0 where there is none. basis:
+    uint8[n], NO_EVIDENCE, BY_CONTEXT or BY_ITSELF. letters: int32[n, 3], Han, kana and Hangul letters in Chinese,
     Japanese and Korean pieces; filled in lines without a label too.
     """
 
     label: npt.NDArray[np.uint8]
     second: npt.NDArray[np.uint8]
-    second_share: npt.NDArray[np.float32]
     basis: npt.NDArray[np.uint8]
     letters: Counts
 
@@ -108,7 +106,7 @@ def cjk_labels(evidence: Counts, piece_offsets: Int64s, doc_offsets: Int64s) -> 
     """
     n = len(piece_offsets) - 1
     label, second, basis = (np.zeros(n, np.uint8) for _ in range(3))
-    lines = CjkLines(label, second, np.zeros(n, np.float32), basis, np.zeros((n, 3), np.int32))
+    lines = CjkLines(label, second, basis, np.zeros((n, 3), np.int32))
     unsure, forms = np.zeros((n, N_UNSURE), np.int32), np.zeros((n, 2), np.int32)
     mostly = np.zeros(n, np.bool_)
     _weigh_lines(evidence, piece_offsets, lines.letters, unsure, forms, mostly)
@@ -308,4 +306,3 @@ def _label_documents(
                 other = _largest(rest)
                 if rest[other]:
                     lines.second[line] = _label_of(other, forms[line], pending, usual)
-                    lines.second_share[line] = rest[other] / own.sum()

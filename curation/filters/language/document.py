@@ -20,7 +20,7 @@ from curation.filters.language.voters import Panel
 from curation.text import Spans, count_chars
 from curation.text.spans import Int64s
 
-__all__ = ["CHINESE_LABELS", "Opinion", "Spells", "Tallies", "opinions", "spells", "tally", "usual_form"]
+__all__ = ["CHINESE_LABELS", "LanguageSpans", "Opinion", "Tallies", "language_spans", "opinions", "tally", "usual_form"]
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 
@@ -189,7 +189,7 @@ def _weigh(document: Int64s, language: Int64s, sure: Doubles, weights: Int64s, n
     return Opinion(best, confidence)
 
 
-class Spells(NamedTuple):
+class LanguageSpans(NamedTuple):
     """Runs of lines with one label: int64[n] each; lines first to end - 1 of the document, from 0 on. offsets: int64[n + 1]."""
 
     label: Int64s
@@ -198,7 +198,7 @@ class Spells(NamedTuple):
     offsets: Int64s
 
 
-def spells(found: Found, labels: Labels, usual: Int64s) -> Spells:
+def language_spans(found: Found, labels: Labels, usual: Int64s) -> LanguageSpans:
     """Labels of lines, as runs. A line of code or without letters goes with the one before it, at the top with the next.
 
     Args:
@@ -208,7 +208,7 @@ def spells(found: Found, labels: Labels, usual: Int64s) -> Spells:
     n = int(offsets[-1])
     if n == 0:
         nothing = np.zeros(0, np.int64)
-        return Spells(nothing, nothing, nothing, offsets)
+        return LanguageSpans(nothing, nothing, nothing, offsets)
     document = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     label = found.cjk.label.astype(np.int64)
     parts = found.parts
@@ -228,4 +228,6 @@ def spells(found: Found, labels: Labels, usual: Int64s) -> Spells:
     starts = np.flatnonzero((np.diff(label, prepend=-1) != 0) | (np.diff(document, prepend=-1) != 0))
     ends = np.append(starts[1:], n)[: len(starts)]
     base = offsets[:-1][document[starts]]
-    return Spells(label[starts], starts - base, ends - base, np.searchsorted(document[starts], np.arange(len(offsets))))
+    return LanguageSpans(
+        label[starts], starts - base, ends - base, np.searchsorted(document[starts], np.arange(len(offsets)))
+    )

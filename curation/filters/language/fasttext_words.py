@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.language.float_rows import add_rows, clear_row, divide_row, prefetch, store64
+from curation.filters.language.float_rows import add_rows, clear_row, divide_row, prefetch
 from curation.filters.language.ngram_hashes import (
     HASH_PRIME,
     HASH_START,
@@ -21,7 +21,7 @@ from curation.filters.language.ngram_hashes import (
     remainder,
 )
 from curation.text.jit import inlined
-from curation.text.memory import Int, address_of, byte_at, count_bits, load32, load64, store_byte
+from curation.text.memory import Int, address_of, byte_at, count_bits, load32, load64, store64, store_byte
 from curation.text.spans import Bytes, Int64s
 
 __all__ = ["CACHE_LINE", "RECORD_HEAD", "Memory", "Tables", "Work", "hash_of", "memory_of", "read_line", "same_bytes"]

@@ -21,7 +21,7 @@ from numba.core import cgutils
 from curation.text.jit import inlined
 from curation.text.memory import Int, instruction, load64
 
-__all__ = ["AT_ONCE", "add_rows", "clear_row", "divide_row", "in_blocks", "prefetch", "product", "products", "store64"]
+__all__ = ["AT_ONCE", "add_rows", "clear_row", "divide_row", "in_blocks", "prefetch", "product", "products"]
 
 LANES = 16
 AT_ONCE = 64
@@ -81,17 +81,6 @@ def _multiplier(lanes: int) -> Callable[..., Any]:
 
 _add_many, _add_one = _adder(LANES), _adder(1)
 _product_many, _product_one = _multiplier(LANES), _multiplier(1)
-
-
-@instruction
-def store64(typing_context: Any, address: Any, value: Any) -> Any:
-    """Write an int64 to an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(builder, args[1], builder.inttoptr(args[0], WORD.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
 
 
 @instruction

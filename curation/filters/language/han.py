@@ -55,8 +55,6 @@ class Evidence(IntEnum):
     HANGUL = 10
     OTHER = 11
     """Letters of all other scripts."""
-    KANA_RUNS = 12
-    """Maximal runs of kana."""
 
 
 N_EVIDENCE = len(Evidence)
@@ -133,7 +131,7 @@ for _character in CUT_AFTER | CUT_BEFORE:
 
 
 def han_evidence(data: Bytes, starts: Int64s, ends: Int64s) -> Counts:
-    """What each line holds: int32[n, len(Evidence)], characters (runs, for KANA_RUNS).
+    """What each line holds: int32[n, len(Evidence)], characters.
 
     Line i is `data[starts[i]:ends[i]]`. HAN to OTHER without the flags' columns sum to its letters, but
     for a ー that no kana is before. Raises InputError where a span leaves the data.
@@ -203,7 +201,6 @@ def _evidence_in(p: Int, end: Int, limit: Int, counts: Counts) -> None:
             was_kana = False
         elif kind in (HIRAGANA, KATAKANA) or (kind == PROLONGED and was_kana):
             counts[Evidence.HIRAGANA if kind == HIRAGANA else Evidence.KATAKANA] += 1
-            counts[Evidence.KANA_RUNS] += not was_kana
             was_kana = True
         else:
             if kind >= HANGUL:

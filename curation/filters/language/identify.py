@@ -8,6 +8,9 @@ same, and are sure, that is the answer. The other parts, some one in eight of re
 that stays unsure, most often a short one, is judged again with the page as evidence: languages of the page's
 other parts are likelier than all others together. Nothing here is random, and no answer depends on other documents.
 
+The figures below were set by looking at pages of the labelled crawl text, not fitted; which of them have been
+looked at with the sentences of the test data in sight, bench/results/language.md says.
+
 Memory: a row of scores, 2.5 kB, for each part of one document that all voters are asked about.
 """
 

@@ -13,7 +13,7 @@ from numba import types
 
 from curation.text.memory import instruction
 
-__all__ = ["LANES", "WIDTH", "add_long_row", "add_row", "add_short_row", "add_shorts", "add_to", "clear_row", "store64"]
+__all__ = ["LANES", "WIDTH", "add_long_row", "add_row", "add_short_row", "add_shorts", "add_to", "clear_row"]
 
 WIDTH = 64
 """Numbers of a row."""
@@ -97,14 +97,3 @@ def add_to(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
-
-
-@instruction
-def store64(typing_context: Any, address: Any, value: Any) -> Any:
-    """Write a uint64 to an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _store(builder, args[1], args[0])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.uint64), generate

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.filters.language.float_rows import prefetch
-from curation.filters.language.int_rows import WIDTH, add_long_row, add_row, add_short_row, add_to, clear_row, store64
+from curation.filters.language.int_rows import WIDTH, add_long_row, add_row, add_short_row, add_to, clear_row
 from curation.text.decode import decode, fold_of, low_bits
 from curation.text.jit import inlined, kernel
-from curation.text.memory import Int, address_of, byte_at, bytes_in, load32, load64, trailing_zeros
+from curation.text.memory import Int, address_of, byte_at, bytes_in, load32, load64, store64, trailing_zeros
 from curation.text.spans import Bytes, Int64s
 from quality_models.langdetect_profiles import BLANK, FLOOR
 

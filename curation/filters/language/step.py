@@ -16,11 +16,11 @@ from curation.filters.language.cjk import CJK_LABELS
 from curation.filters.language.config import LanguageConfig
 from curation.filters.language.document import (
     CHINESE_LABELS,
+    LanguageSpans,
     Opinion,
-    Spells,
     Tallies,
+    language_spans,
     opinions,
-    spells,
     tally,
     usual_form,
 )
@@ -165,7 +165,7 @@ class Language(Filter):
             *(column for view in views for column in _opinion(view, codes)),
             pa.array(np.rint(characters).astype(np.int32)),
             _shares(counted, characters, names, n),
-            _spans(spells(found, labels, usual), names),
+            _spans(language_spans(found, labels, usual), names),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[score.name for score in self.score_columns])
 
@@ -268,7 +268,7 @@ def _shares(counted: Tallies, characters: Doubles, names: npt.NDArray[np.object_
     return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(values, fields=list(SHARE)))
 
 
-def _spans(runs: Spells, names: npt.NDArray[np.object_]) -> pa.Array:
+def _spans(runs: LanguageSpans, names: npt.NDArray[np.object_]) -> pa.Array:
     values = [
         pa.array(names[runs.label], pa.string()),
         pa.array(runs.first.astype(np.int32)),

@@ -74,7 +74,7 @@ IMPOSSIBLE = np.float32(-1e4)
 
 
 NO_LANGUAGE = "zxx"
-"""What py3langid and our own model call letters that say nothing; they may be in any script."""
+"""ISO 639-3 for text without linguistic content: what py3langid and our own model call letters that say nothing."""
 
 
 class Voter(NamedTuple):

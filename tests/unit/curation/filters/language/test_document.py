@@ -18,8 +18,8 @@ from curation.filters.language.document import (
     INLINE,
     SAMPLE_BYTES,
     SAMPLE_LINES,
+    language_spans,
     opinions,
-    spells,
     tally,
     usual_form,
 )
@@ -146,7 +146,6 @@ def found(*documents: Sequence[Line]) -> Found:
         CjkLines(
             np.array([CJK_LABELS.index(one.cjk) for one in lines], np.uint8),
             np.array([CJK_LABELS.index(one.second) for one in lines], np.uint8),
-            np.zeros(len(lines), np.float32),
             np.array([one.basis for one in lines], np.uint8),
             np.array([one.letters for one in lines], np.int32).reshape(-1, 3),
         ),
@@ -309,7 +308,7 @@ def test_usual_form() -> None:
 
 def runs(*documents: Sequence[Line], usual: int = HANI) -> list[list[tuple[str, int, int]]]:
     """Label, first line and end of each run of each document."""
-    told = spells(found(*documents), LABELS, np.full(len(documents), usual))
+    told = language_spans(found(*documents), LABELS, np.full(len(documents), usual))
     rows = [
         (LABELS.names[label], first, end)
         for label, first, end in zip(told.label.tolist(), told.first.tolist(), told.end.tolist(), strict=True)

@@ -7,7 +7,7 @@ import numpy as np
 from curation.filters.language import int_rows
 from curation.filters.language.int_rows import LANES, WIDTH
 from curation.text.jit import kernel
-from curation.text.memory import address_of
+from curation.text.memory import address_of, store64
 
 
 @kernel
@@ -23,7 +23,7 @@ def add_all(sums: np.ndarray, totals: np.ndarray, row: np.ndarray, unsigned: np.
 @kernel
 def write(row: np.ndarray, word: np.ndarray) -> None:
     int_rows.clear_row(address_of(row))
-    int_rows.store64(address_of(word), np.uint64(2**64 - 2))
+    store64(address_of(word), np.uint64(2**64 - 2))
 
 
 def test_rows_add_up_at_any_address() -> None:
