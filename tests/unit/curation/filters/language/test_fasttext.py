@@ -197,7 +197,6 @@ def test_one_label_is_certain(tmp_path: Path) -> None:
         assert (label.tolist(), probability.tolist()) == ([0, 0], [1, 1])
 
 
-@settings(deadline=None)  # the first call may compile kernels
 @given(st.lists(st.sampled_from(STRANGE + [text for _, text in TRAINING]) | TEXTS, max_size=12))
 @settings(max_examples=60, deadline=None)
 def test_results_depend_on_the_line_alone(lid: FastText, lines: list[str]) -> None:
