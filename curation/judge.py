@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from curation.errors import CorpusmillError, RunError
 from curation.records import verdict_schema
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
-from curation.shards import Shard, alive_mask, batches, open_table, write_table
-from curation.steps import PlacedStep, context_of
+from curation.shards import Shard, alive_mask, batches, item_marker, open_table, write_table
+from curation.steps import PlacedStep, context_of, earlier_score
 from curation.verdicts import DataSetStep, Decision, Filter
 
 __all__ = ["done_item", "judge_shard", "write_step_card"]
@@ -161,7 +161,7 @@ def _scores(run: Run, placed: PlacedStep, step: Filter, shard: Shard, alive: Mas
     schema = pa.schema([(score.name, score.type) for score in step.score_columns])
     known = _earlier_scores(run, placed, shard)
     missing = alive.copy() if known is None else alive & ~known[0]
-    fresh = pa.Table.from_batches(_score_rows(step, shard, missing, schema), schema=schema)
+    fresh = pa.Table.from_batches(_score_rows(placed, step, shard, missing, schema), schema=schema)
     if known is None:
         return _one_batch(fresh, schema)
     # Rows of `both` are the earlier file's rows followed by the fresh ones; pick each living row from its place.
@@ -175,11 +175,17 @@ def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _score_rows(step: Filter, shard: Shard, rows: Mask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _score_rows(
+    placed: PlacedStep, step: Filter, shard: Shard, rows: Mask, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
     """Score the chosen rows of a shard batch by batch."""
     if not rows.any():
         return
-    for start, batch in batches(shard, step.needs):
+    earlier = _scores_of_earlier_steps(placed, step, shard)
+    for start, batch in batches(shard, [need for need in step.needs if need not in earlier]):
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        columns |= {need: column.slice(start, batch.num_rows) for need, column in earlier.items()}
+        batch = pa.RecordBatch.from_arrays([columns[need] for need in step.needs], list(step.needs))
         chosen = rows[start : start + batch.num_rows]
         if not chosen.any():
             continue
@@ -191,6 +197,30 @@ def _score_rows(step: Filter, shard: Shard, rows: Mask, schema: pa.Schema) -> It
                 f"step {step.name} returned {scores.num_rows} score rows for {batch.num_rows} documents"
             )
         yield pa.RecordBatch.from_arrays([scores.column(name) for name in schema.names], schema=schema)
+
+
+def _scores_of_earlier_steps(placed: PlacedStep, step: Filter, shard: Shard) -> dict[str, pa.Array]:
+    """The scores of earlier steps that a filter needs, each as long as the shard: `step.score` -> column.
+
+    Raises:
+        RunError: the earlier step's file is missing, damaged or foreign.
+    """
+    columns: dict[str, pa.Array] = {}
+    for need in step.needs:
+        if (asked := earlier_score(need)) is None:
+            continue
+        name, kind = asked
+        folder = placed.earlier.get(name)
+        if folder is None:
+            columns[need] = pa.nulls(shard.rows, kind)
+            continue
+        marker = item_marker(folder, shard.name)
+        path = folder / f"{shard.name}.arrow"
+        if marker["shard_sha256"] != shard.sha256:
+            raise RunError(f"{path} speaks about another version of shard {shard.name}: delete {folder}.")
+        table = open_table(path, marker["verdict_sha256"], shard.rows).read_all()
+        columns[need] = pa.concat_arrays([pa.array([], kind), *table.column(need.partition(".")[2]).chunks])
+    return columns
 
 
 def _earlier_scores(run: Run, placed: PlacedStep, shard: Shard) -> tuple[Mask, pa.Table] | None:

@@ -19,7 +19,17 @@ import pyarrow as pa
 from curation.errors import RunError
 from curation.run import Run, file_sha256, publish
 
-__all__ = ["Shard", "alive_mask", "batches", "open_table", "read_column", "shards_of", "text_places", "write_table"]
+__all__ = [
+    "Shard",
+    "alive_mask",
+    "batches",
+    "item_marker",
+    "open_table",
+    "read_column",
+    "shards_of",
+    "text_places",
+    "write_table",
+]
 
 
 @dataclass(frozen=True, slots=True)

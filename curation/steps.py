@@ -23,7 +23,16 @@ from curation.run import Run, read_json
 from curation.shards import Shard, open_table, shards_of
 from curation.verdicts import STAGES, Step
 
-__all__ = ["STEPS", "PlacedStep", "StepContext", "context_of", "place_steps", "stage_of_each", "step_class"]
+__all__ = [
+    "STEPS",
+    "PlacedStep",
+    "StepContext",
+    "context_of",
+    "earlier_score",
+    "place_steps",
+    "stage_of_each",
+    "step_class",
+]
 
 STEPS: dict[str, str] = {**DATA_SET_STEPS, **FILTERS}
 """Every step by name: the import path of its class."""
@@ -42,6 +51,25 @@ def step_class(name: str) -> type[Step]:
     found: type[Step] = getattr(import_module(module), attribute)
     assert found.name == name, f"{STEPS[name]} calls itself {found.name!r}"
     return found
+
+
+def earlier_score(need: str) -> tuple[str, pa.DataType] | None:
+    """What an entry of `Filter.needs` asks of an earlier step: that step's name and the type of the score.
+
+    Returns:
+        None for a column of the shard, which has no dot in its name.
+
+    Raises:
+        ConfigError: there is no such step, or it has no such score.
+    """
+    name, dot, score = need.partition(".")
+    if not dot:
+        return None
+    kind = step_class(name)
+    types = {column.name: column.type for column in kind(kind.Config()).score_columns}
+    if score not in types:
+        raise ConfigError(f"step {name!r} has no score {score!r}{nearest(score, types)}. It has: {', '.join(types)}.")
+    return name, types[score]
 
 
 @dataclass(frozen=True)
@@ -120,10 +148,11 @@ def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> 
     previous_digest, previous = shards, None
     placed: list[PlacedStep] = []
     for index, step in enumerate(steps):
-        models = _models(run, index, step, previous_digest)
-        identity: dict[str, Any] = {"name": step.name, "version": step.version, "models": models}
-        digest = _digest(step, models, previous_digest)
-        score_digest = digest8({**identity, "config": dict(step.score_config()), "shards": shards})
+        reads = _reads(step, placed)
+        models = _models(run, index, step, previous_digest, reads)
+        digest = _digest(step, models, previous_digest, reads)
+        scored = {**_identity(step, models, reads), "config": dict(step.score_config()), "shards": shards}
+        score_digest = digest8(scored)
         folder = run.steps / f"{index + 1:02d}-{step.name}-{digest}"
         earlier = {before.name: before.folder for before in placed}
         placed.append(PlacedStep(index, step, digest, score_digest, folder, previous, earlier, models))
@@ -132,12 +161,22 @@ def place_steps(run: Run, steps: Sequence[Step], *, judge_all: bool = False) -> 
     return placed
 
 
-def _digest(step: Step, models: Mapping[str, str], previous: str) -> str:
+def _reads(step: Step, before: Sequence[PlacedStep]) -> dict[str, str]:
+    """Of the steps whose scores this one reads, those that stand before it: name -> score digest."""
+    needed = {need.partition(".")[0] for need in step.needs if "." in need}
+    return {placed.name: placed.score_digest for placed in before if placed.name in needed}
+
+
+def _identity(step: Step, models: Mapping[str, str], reads: Mapping[str, str]) -> dict[str, Any]:
     identity = {"name": step.name, "version": step.version, "models": dict(models)}
-    return digest8({**identity, "config": step.config.deciding(), "previous": previous})
+    return {**identity, "reads": dict(reads)} if reads else identity
 
 
-def _models(run: Run, index: int, step: Step, previous: str) -> dict[str, str]:
+def _digest(step: Step, models: Mapping[str, str], previous: str, reads: Mapping[str, str]) -> str:
+    return digest8({**_identity(step, models, reads), "config": step.config.deciding(), "previous": previous})
+
+
+def _models(run: Run, index: int, step: Step, previous: str, reads: Mapping[str, str]) -> dict[str, str]:
     """Checksums of what else decides the result; where it is gone, those with which this very step was closed.
 
     A run that is done can then be explained, exported and reported without the earlier runs it was compared with.
@@ -148,7 +187,7 @@ def _models(run: Run, index: int, step: Step, previous: str) -> dict[str, str]:
         for card in sorted(run.steps.glob(f"{index + 1:02d}-{step.name}-*/_step.json")):
             told = read_json(card)
             closed = (card.parent / "_done.json").exists()
-            if closed and told["digest"] == _digest(step, told.get("models", {}), previous):
+            if closed and told["digest"] == _digest(step, told.get("models", {}), previous, reads):
                 return dict(told["models"])
         raise
 

@@ -90,7 +90,10 @@ class Step(ABC):
     summary: ClassVar[str]
     """One sentence for reports and the reference."""
     needs: ClassVar[tuple[str, ...]]
-    """Shard columns it reads."""
+    """Columns it reads: of the shard; and, for a filter, scores of earlier steps, as `step.score`.
+
+    A score that no earlier step has made, since the config has no such step before this one, is null in all rows.
+    """
     reasons: ClassVar[Mapping[str, str]]
     """`name.why` -> one sentence, in order of priority. Closed: no other reason can occur."""
     Config: ClassVar[type[StepConfig]]

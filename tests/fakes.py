@@ -17,7 +17,7 @@ from curation.judge import judge_shard
 from curation.records import SHARD_SCHEMA, ScoreColumn
 from curation.run import Run, file_sha256, write_json
 from curation.shards import Shard, alive_mask, open_table, read_column, shards_of
-from curation.steps import PlacedStep, StepContext, context_of, place_steps
+from curation.steps import PlacedStep, StepContext, context_of, earlier_score, place_steps
 from curation.verdicts import DataSetStep, Decision, Filter, Step, StepConfig, decide_by_rules
 
 SOURCE = "memory:texts"
@@ -44,6 +44,24 @@ def shard_table(texts: Sequence[str], first_row: int = 0, source: str = SOURCE) 
         for name in SHARD_SCHEMA.names
     ]
     return pa.Table.from_arrays(arrays, schema=SHARD_SCHEMA)
+
+
+def batch_for(step: Filter, texts: Sequence[str], labels: Sequence[str | None] | None = None) -> pa.RecordBatch:
+    """The batch that a filter is given, as the shard runner makes it.
+
+    Args:
+        labels: what the step `language` said of each text; None: no such step stands before this one.
+    """
+    table = shard_table(texts)
+    columns: list[pa.Array] = []
+    for need in step.needs:
+        if (asked := earlier_score(need)) is None:
+            columns.append(pa.concat_arrays([pa.array([], table.schema.field(need).type), *table.column(need).chunks]))
+        elif need == "language.language" and labels is not None:
+            columns.append(pa.array(labels, asked[1]))
+        else:
+            columns.append(pa.nulls(len(texts), asked[1]))
+    return pa.RecordBatch.from_arrays(columns, list(step.needs))
 
 
 def write_shards(run: Run, shards: Sequence[Sequence[str]], batch_rows: int = 1000) -> None:

@@ -2,7 +2,8 @@
 
 A line of `cases/<filter>.jsonl` is one case: id, lang, text, keep, reason, source, why; and, where a case needs
 them, `config` (settings other than the defaults), `times` (the text is repeated so often), `scores` (what the
-scores must be, see `differs`) and `xfail` (the filter is wrong about it, and why; the test fails once it is right).
+scores must be, see `differs`), `label` (what the step `language` said of it; left out: no such step stands before) and
+`xfail` (the filter is wrong about it, and why; the test fails once it is right).
 A case of a data-set step holds `texts` and `kept`, the places of those that stay, instead of text and keep.
 """
 
@@ -18,12 +19,12 @@ from curation.dedup import DATA_SET_STEPS
 from curation.filters import FILTERS
 from curation.steps import STEPS, step_class
 from curation.verdicts import Filter
-from tests.fakes import make_run, run_steps, shard_table
+from tests.fakes import batch_for, make_run, run_steps
 
 CASES = Path(__file__).parent / "cases"
 KEYS = {"id", "lang", "text", "keep", "reason", "source", "why"}
 GROUP_KEYS = {"id", "lang", "texts", "kept", "reason", "source", "why"}
-OPTIONAL_KEYS = {"config", "times", "scores", "xfail"}
+OPTIONAL_KEYS = {"config", "times", "scores", "xfail", "label"}
 NEAR = 0.03
 """Shares may differ by so much from those that a person counted."""
 
@@ -86,7 +87,7 @@ def test_filter(step: str, case: dict[str, Any]) -> None:
     kind = step_class(step)
     judge = kind(kind.Config.model_validate(case.get("config", {})))
     assert isinstance(judge, Filter)
-    batch = shard_table([case["text"] * case.get("times", 1)]).select(list(judge.needs)).to_batches()[0]
+    batch = batch_for(judge, [case["text"] * case.get("times", 1)], [case["label"]] if "label" in case else None)
 
     scores = judge.score(batch)
     decision = judge.decide(scores)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,11 @@ import pytest
 from curation.errors import RunError
 from curation.filters.length import Length, LengthConfig
 from curation.judge import done_item, judge_shard
+from curation.records import ScoreColumn
 from curation.run import Run, read_json, write_json
 from curation.shards import shards_of, write_table
 from curation.steps import PlacedStep, place_steps
-from curation.verdicts import Decision, StepConfig
+from curation.verdicts import Decision, StepConfig, decide_by_rules
 from tests.fakes import BeginsWithK, Second, Watched, WatchedConfig, make_run, run_steps
 
 TEXTS = [["kept", "k" * 30, ""], [], ["another", "kk" * 20, "漢字", "kite"]]
@@ -366,3 +368,78 @@ def test_foreign_files_in_the_folder_do_not_matter(tmp_path: Path) -> None:
     judged = run_steps(run, [watched()])
 
     assert judged.kept("watched") == [0, 3, 5, 6]
+
+
+class Reads(Watched):
+    """Drops what the step `watched` found long, by the score that it stored."""
+
+    name = "reads"
+    needs = ("text", "watched.length")
+    reasons: ClassVar[Mapping[str, str]] = {"reads.long": "the earlier step found it long"}
+
+    @property
+    def score_columns(self) -> Sequence[ScoreColumn]:
+        return (ScoreColumn("seen", pa.int64(), "characters", "what the earlier step found"),)
+
+    def score(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.calls.scored += batch.column("text").to_pylist()
+        return pa.RecordBatch.from_arrays([batch.column("watched.length").cast(pa.int64())], ["seen"])
+
+    def decide(self, scores: pa.RecordBatch) -> Decision:
+        long = scores.column("seen").fill_null(0).to_numpy() > 6
+        return decide_by_rules(scores.num_rows, list(self.reasons), {"reads.long": long})
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    """A filter that reads a score of the step `watched`, which the registry knows."""
+    known = {"watched": Watched, "reads": Reads}
+    monkeypatch.setattr("curation.steps.step_class", lambda name: known[name])
+    return Reads(WatchedConfig())
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 1000])
+def test_a_filter_reads_scores_of_an_earlier_step(tmp_path: Path, reads: Reads, batch_rows: int) -> None:
+    """Each row carries the earlier step's score of this very document, however shards and batches are cut."""
+    run = make_run(tmp_path, TEXTS, batch_rows=batch_rows)
+
+    judged = run_steps(run, [BeginsWithK(StepConfig()), watched(max_chars=35), reads])
+
+    rows = judged.verdicts("reads")
+    assert [row["seen"] for row in rows] == [4, 30, None, None, None, None, 4]
+    assert [row["keep"] for row in rows] == [True, False, None, None, None, None, True]
+
+
+def test_a_score_that_no_step_has_made_is_null(tmp_path: Path, reads: Reads) -> None:
+    """Without the earlier step, or with it behind, the column is there and null."""
+    for number, steps in enumerate(([reads], [reads, watched()])):
+        judged = run_steps(make_run(tmp_path / str(number), TEXTS), steps)
+
+        assert [row["seen"] for row in judged.verdicts("reads")] == [None] * 7
+
+
+def test_scores_follow_those_that_they_were_made_of(tmp_path: Path, reads: Reads) -> None:
+    """A changed threshold of the earlier step changes no score here; changed scores of it do."""
+    run = make_run(tmp_path, TEXTS)
+    plain = run_steps(run, [watched(), reads]).placed[1]
+    strict = run_steps(run, [watched(max_chars=35), reads]).placed[1]
+    scaled = run_steps(run, [watched(factor=10), reads]).placed[1]
+
+    assert plain.score_digest == strict.score_digest
+    assert plain.digest != strict.digest
+    assert scaled.score_digest != plain.score_digest
+    first = next(iter(run_steps(run, [watched(factor=10, max_chars=99), reads]).verdicts("reads")))
+    assert first["seen"] == 40
+
+
+def test_an_earlier_score_of_another_run_is_refused(tmp_path: Path, reads: Reads) -> None:
+    """A verdict file whose marker speaks about another shard file is not read."""
+    run = make_run(tmp_path, TEXTS)
+    first, second = place_steps(run, [watched(max_chars=1000), reads])
+    judge_shard(run, [first], 0, shards_of(run), 500)
+    marker = first.folder / "_items" / "00000.json"
+    write_json(marker, {**read_json(marker), "shard_sha256": "0" * 64})
+    object.__setattr__(second, "previous", None)
+
+    with pytest.raises(RunError, match="another version of shard 00000"):
+        judge_shard(run, [second], 0, shards_of(run), 500)
