@@ -212,7 +212,7 @@ def alternatives(config: type[StepConfig]) -> list[tuple[str, StepConfig]]:
     found = []
     for field, info in config.model_fields.items():
         value = getattr(default, field)
-        for candidate in _candidates(value, info.annotation):
+        for candidate in (*(info.examples or ()), *_candidates(value, info.annotation)):
             try:
                 other = config.model_validate({**default.model_dump(), field: candidate})
             except ValidationError:
