@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
+from curation import what_if_command
 from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export, positive
 from curation.terminal import printable_lines
@@ -82,7 +83,7 @@ def build_parser() -> argparse.ArgumentParser:
     about = "Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for."
     parser = _Parser(prog="corpusmill", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for add in (_add_run, _add_judge, _add_explain, _add_export, _add_report, _add_verify, _add_configs):
+    for add in (_add_run, _add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
         add(commands)
     return parser
 
@@ -129,6 +130,13 @@ def _add_explain(commands: _Commands) -> None:
     _add_run_argument(parser)
     parser.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
     parser.set_defaults(function=_explain)
+
+
+def _add_what_if(commands: _Commands) -> None:
+    parser = _command(commands, "what-if", what_if_command.SUMMARY, what_if_command.EXAMPLES)
+    _add_run_argument(parser)
+    what_if_command.add_what_if_arguments(parser)
+    parser.set_defaults(function=lambda arguments: what_if_command.print_what_if(_open(arguments), arguments))
 
 
 def _add_export(commands: _Commands) -> None:
