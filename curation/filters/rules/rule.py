@@ -1,0 +1,165 @@
+"""The rules: for each one the measure that it looks at, the side on which it drops, and where it comes from.
+
+A rule is one measure and one side. Its name is its reason (`rules.duplicate_lines`) and its key in the config
+(`rules: {duplicate_lines: 0.3}`). The formula of a measure stands with its score column; limits stand in presets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["BY_NAME", "RULES", "Rule"]
+
+Side = Literal["max", "min"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A document is dropped where the measure is above (`max`) or below (`min`) the limit; equal is kept."""
+
+    name: str
+    measure: str
+    """The score column."""
+    side: Side
+    unit: str
+    """Of measure and limit; a `share` is 0 to 1."""
+    sentence: str
+    """Why a document is dropped."""
+    source: str
+    """Who has the rule, or one like it."""
+
+
+def _rules(side: Side, unit: str, text: str) -> tuple[Rule, ...]:
+    """Rules from lines `name | measure | sentence | source`; an empty measure is called as the rule."""
+    cells = [[cell.strip() for cell in line.split("|")] for line in text.strip().splitlines()]
+    return tuple(Rule(name, measure or name, side, unit, what, source) for name, measure, what, source in cells)
+
+
+_JUNK = _rules(
+    "max",
+    "share",
+    """
+    replacement_characters | | too many of its characters are U+FFFD or control signs, lost when it was decoded | ours
+    mojibake | | too many of its characters are letters read in the wrong encoding | ours; the test of ftfy
+    placeholder_words | | too many of its words are placeholder text: lorem ipsum, "your text here" | ours; C4
+    rare_han | | too many of its Han characters are none of the common ones of Chinese or Japanese | ours
+    odd_pairs | | too many pairs of neighbouring Latin letters occur in no language: random letters | ours
+    class_changes | | letters, capitals and digits alternate inside of its words as in base64 or hexadecimal dumps | ours
+    disguised_letters | | too many of its letters are look-alikes, styled, crossed out or mixed between scripts | ours
+    filler_lines | | too many of its lines are forum filler: first!, +1, thanks for sharing | ours
+    promotion_words | | too many of its words are those of sales talk, betting, adult or get-rich offers | ours
+    """,
+)
+_CONTACTS = _rules(
+    "max",
+    "per 100 English words",
+    """
+    contacts | | too many handles, messenger names, invitation links and account numbers for its length | ours
+    """,
+)
+_PAGES = _rules(
+    "max",
+    "share",
+    """
+    keyword_parts | | one keyword stands in too many of its phrases: keyword stuffing | ours
+    masked_lines | | too many of its lines equal another line once numbers and names are masked: templates | ours
+    number_rows | | too many of its lines are table rows of numbers, dates and empty cells | ours
+    menu_lines | | too many of its lines stand in runs of short lines without a sentence | ours
+    boilerplate_words | | too many of its words are those of menus, footers, cookie notices and buttons | ours; DCLM
+    """,
+)
+_REPEATED = _rules(
+    "max",
+    "share",
+    """
+    repeated_parts | | too much of its text is phrases between punctuation marks that occurred before | ours
+    duplicate_lines | | too many of its lines repeat an earlier one | Gopher
+    duplicate_line_characters | | too much of its text is in lines that repeat an earlier one | Gopher, FineWeb
+    duplicate_paragraphs | | too many of its paragraphs repeat an earlier one | Gopher
+    duplicate_paragraph_characters | | too much of its text is in paragraphs that repeat an earlier one | Gopher
+    top_2gram | | its most frequent run of 2 words makes up too much of it | Gopher
+    top_3gram | | its most frequent run of 3 words makes up too much of it | Gopher
+    top_4gram | | its most frequent run of 4 words makes up too much of it | Gopher
+    duplicate_5gram | | too much of it is in runs of 5 words that occurred before | Gopher
+    duplicate_6gram | | too much of it is in runs of 6 words that occurred before | Gopher
+    duplicate_7gram | | too much of it is in runs of 7 words that occurred before | Gopher
+    duplicate_8gram | | too much of it is in runs of 8 words that occurred before | Gopher
+    duplicate_9gram | | too much of it is in runs of 9 words that occurred before | Gopher
+    duplicate_10gram | | too much of it is in runs of 10 words that occurred before | Gopher
+    """,
+)
+_SIGNS = _rules(
+    "max",
+    "share",
+    """
+    longest_run | | one character, repeated without a break, makes up too much of it | ours
+    single_letter_words | | too many of its words are single letters: letters spaced out | ours
+    upper_case | | too many of its letters are capitals | ours; DCLM, by line
+    digits | | too many of its characters are digits | NeMo Curator
+    other_signs | | too many of its characters are neither letters, digits nor common punctuation | NeMo Curator
+    blanks | | too many of its characters are blanks | NeMo Curator
+    brackets | | too many of its characters are brackets | NeMo Curator
+    links | | too many of its characters are in addresses of the web | NeMo Curator
+    emoji | | too many of its characters are emoji | ours
+    """,
+)
+_COUNTS = _rules(
+    "max",
+    "per word",
+    """
+    hash_per_word | | it has too many # for its words | Gopher
+    ellipsis_per_word | | it has too many ellipses for its words | Gopher
+    newlines_per_word | | it has too many line breaks for what it says | FineWeb
+    """,
+)
+_LINES = _rules(
+    "max",
+    "share",
+    """
+    bullet_lines | | too many of its lines begin with a bullet | Gopher
+    ellipsis_lines | | too many of its lines end in an ellipsis | Gopher
+    short_lines | | too many of its lines say less than 30 English characters would | FineWeb
+    unended_sentences | | too many of its sentences have no end mark | NeMo Curator
+    removable_words | | too many of its words are in lines of capitals, digits, counters or one word | RefinedWeb, DCLM
+    """,
+)
+_FEW = (
+    *_rules(
+        "min",
+        "share",
+        """
+        end_mark_lines | | too few of its lines end as sentences do in its script | FineWeb
+        letter_words | | too few of its words have a letter | Gopher
+        """,
+    ),
+    *_rules(
+        "min",
+        "words",
+        """
+        stop_words | | it has too few of the most frequent words of its language | Gopher
+        """,
+    ),
+    *_rules(
+        "min",
+        "sentences",
+        """
+        few_sentences | sentences | it has too few sentences | C4
+        kept_sentences | | too few sentences are left without lines of menus, policies and code | C4
+        """,
+    ),
+)
+_BOUNDS = (
+    Rule("curly_brackets", "curly_brackets", "max", "per 1,000 characters", "it has too many curly brackets", "C4"),
+    Rule("long_words", "mean_word_length", "max", "letters", "its words are too long on average", "Gopher"),
+    Rule("short_words", "mean_word_length", "min", "letters", "its words are too short on average", "Gopher"),
+    Rule("longest_word", "longest_word", "max", "characters", "it has a word that is too long to be one", "C4"),
+    Rule("few_units", "units", "min", "English words", "it says too little", "Gopher"),
+    Rule("many_units", "units", "max", "English words", "it says too much to be one document", "Gopher"),
+)
+
+RULES = (*_JUNK, *_CONTACTS, *_PAGES, *_REPEATED, *_SIGNS, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
+"""Every rule, in the order in which reasons are named: what says most about a document comes first."""
+
+BY_NAME: Mapping[str, Rule] = {rule.name: rule for rule in RULES}
