@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +20,10 @@ from curation.routes import SET_ASIDE
 
 __all__ = ["VIEWS", "Count", "Fact", "FactsView", "alarms_of", "facts_view", "number", "text_of"]
 
-VIEWS: Mapping[str, str] = {"near": "curation.report.near_view:near_view"}
+VIEWS: Mapping[str, str] = {
+    "near": "curation.report.near_view:near_view",
+    "perplexity": "curation.report.perplexity_view:perplexity_view",
+}
 """For each step that has one, the import path of its view."""
 
 MAX_FACTS = 40
@@ -67,7 +70,8 @@ def facts_view(step: str, facts: Mapping[str, Any]) -> FactsView | None:
     if step in VIEWS:
         module, _, name = VIEWS[step].partition(":")
         view: Callable[[Mapping[str, Any]], FactsView] = getattr(import_module(module), name)
-        return view(facts)
+        shown = view(facts)
+        return replace(shown, facts=[*_set_aside(facts.get(SET_ASIDE)), *shown.facts])
     lines = _set_aside(facts.get(SET_ASIDE))
     lines += [
         Fact(name.replace("_", " "), text)
