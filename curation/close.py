@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from curation.shards import Shard, alive_mask, item_marker, open_table
 from curation.steps import PlacedStep
 from curation.verdicts import DataSetStep
 
-__all__ = ["close_step", "has_size", "is_closed", "keep_passes", "lost_files"]
+__all__ = ["close_step", "has_size", "is_closed", "keep_passes", "lost_files", "verdict_tables"]
 
 
 def is_closed(folder: Path) -> bool:
@@ -95,6 +95,17 @@ def _link(path: Path, target: Path) -> None:
     temporary.unlink(missing_ok=True)  # where another try was faster: a link is not renamed to another of its file
 
 
+def verdict_tables(placed: PlacedStep, shards: Sequence[Shard]) -> Iterator[pa.Table]:
+    """The verdict files of a step, in order, each mapped when it is asked for.
+
+    Raises:
+        RunError: a shard has no verdicts yet, or a file is damaged.
+    """
+    for shard in shards:
+        marker = item_marker(placed.folder, shard.name)
+        yield open_table(placed.folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
+
+
 def close_step(
     placed: PlacedStep,
     shards: Sequence[Shard],
@@ -105,8 +116,8 @@ def close_step(
 
     Args:
         passes: seconds and peak_rss_mb of a data-set step's passes before its verdicts.
-        facts: what a data-set step says about itself beside its verdicts; kept in the marker for the report, with the
-            number of documents that a filter set aside for each of its named outputs.
+        facts: what a step says about itself beside its verdicts; kept in the marker for the report, with the number of
+            documents that a filter set aside for each of its named outputs.
 
     Raises:
         RunError: a shard has no verdicts yet, or a file is damaged.

@@ -28,7 +28,7 @@ from curation.export_config import ExportConfig
 from curation.ids import digest8
 from curation.ingest.config import IngestConfig
 from curation.pack import PackConfig
-from curation.steps import step_class
+from curation.steps import STEPS, step_class
 from curation.verdicts import Step
 
 __all__ = ["SHIPPED", "Environment", "RunConfig", "environment", "load_config", "parse_config", "shipped_config"]
@@ -201,17 +201,43 @@ def _complete(data: dict[str, Any], where: str) -> RunConfig:
 
 
 def _place_paths(data: Mapping[str, Any], folder: Path) -> None:
-    """Make a relative `pack.tokenizer` and the relative paths of `against` in the plain data absolute."""
+    """Make a relative `pack.tokenizer` and the relative paths in settings of steps absolute, in the plain data."""
     pack = data.get("pack")
     tokenizer = pack.get("tokenizer") if isinstance(pack, dict) else None
     if isinstance(pack, dict) and isinstance(tokenizer, str) and tokenizer not in ("default", ""):
         pack["tokenizer"] = str(folder / tokenizer)
     entries = data.get("steps")
     for entry in entries if isinstance(entries, list) else []:
-        for settings in entry.values() if isinstance(entry, dict) else []:
-            against = settings.get("against") if isinstance(settings, dict) else None
-            if isinstance(against, list):
-                settings["against"] = [str(folder / one) if isinstance(one, str) and one else one for one in against]
+        for name, settings in entry.items() if isinstance(entry, dict) else []:
+            if str(name) not in STEPS:
+                continue  # refused with its name later
+            config = step_class(str(name)).Config
+            for key in sorted(config.paths | config.names_or_paths):
+                _place(settings, key.split("."), folder, only_there=key in config.names_or_paths)
+
+
+def _place(settings: Any, keys: Sequence[str], folder: Path, *, only_there: bool) -> None:
+    """Make the relative paths under a key absolute, whatever else stands there.
+
+    Args:
+        only_there: leave what is no file or folder below `folder` as it is: it may be a name.
+    """
+    if not isinstance(settings, dict) or keys[0] not in settings:
+        return
+    if len(keys) > 1:
+        _place(settings[keys[0]], keys[1:], folder, only_there=only_there)
+        return
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, list):
+            return [placed(one) for one in value]
+        if isinstance(value, dict):
+            return {key: placed(one) for key, one in value.items()}
+        if not isinstance(value, str) or not value or (only_there and not (folder / value).exists()):
+            return value
+        return str(folder / value)
+
+    settings[keys[0]] = placed(settings[keys[0]])
 
 
 def _check_tokenizer(path: Path) -> None:

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from curation.close import close_step, has_size, is_closed, keep_passes
+from curation.close import close_step, has_size, is_closed, keep_passes, verdict_tables
 from curation.config import RunConfig, parse_config
 from curation.errors import InputError, RunError
 from curation.ids import digest8
@@ -26,7 +26,7 @@ from curation.judge import judge_shard
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
 from curation.shards import Shard, alive_mask, open_table, shards_of
 from curation.steps import PlacedStep, StepContext, context_of, place_steps, stage_of_each
-from curation.verdicts import STAGES, DataSetStep
+from curation.verdicts import STAGES, DataSetStep, Filter
 
 __all__ = ["ALL_STAGES", "Pass", "Pipeline"]
 
@@ -316,8 +316,13 @@ class Pipeline:
 
     def _close_step(self, placed: PlacedStep) -> dict[str, Any]:
         """Close one step; of a data-set step keep what lasts and delete the rest of its passes."""
-        if not isinstance(placed.step, DataSetStep) or is_closed(placed.folder):
+        if is_closed(placed.folder):
             return close_step(placed, self.shards)
+        if isinstance(placed.step, Filter):
+            facts = placed.step.facts(verdict_tables(placed, self.shards))
+            self._warn(placed, facts)
+            return close_step(placed, self.shards, facts=facts)
+        assert isinstance(placed.step, DataSetStep)
         context = self._context(placed)
         try:
             facts = placed.step.facts(context)
@@ -327,12 +332,15 @@ class Pipeline:
             if is_closed(placed.folder):  # by another try, which has begun to delete what this one reads
                 return close_step(placed, self.shards)
             raise
-        for alarm in facts.get("alarms", []):
-            log.warning("%s: %s", placed.name, alarm)
+        self._warn(placed, facts)
         marker = close_step(placed, self.shards, passes=used, facts=facts)
         for left in self.run.work.glob(f"{placed.folder.name}-*mb"):
             shutil.rmtree(left, ignore_errors=True)
         return marker
+
+    def _warn(self, placed: PlacedStep, facts: dict[str, Any]) -> None:
+        for alarm in facts.get("alarms", []):
+            log.warning("%s: %s", placed.name, alarm)
 
     def _passes_used(self, placed: PlacedStep) -> dict[str, float]:
         """Seconds and peak memory of the passes before a data-set step's verdicts, from their markers."""

@@ -13,7 +13,7 @@ Every filter goes through one law test (tests/contract/test_every_filter.py).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -40,6 +40,10 @@ class StepConfig(BaseModel):
 
     limits: ClassVar[frozenset[str]] = frozenset()
     """Settings that decide no verdict, only when to raise an alarm or to stop: not part of the step's digest."""
+    paths: ClassVar[frozenset[str]] = frozenset()
+    """Settings that hold paths, alone, in a list or in a mapping, as `key` or `key.key`: made absolute where the config is read."""
+    names_or_paths: ClassVar[frozenset[str]] = frozenset()
+    """The same for settings that may hold names too: made absolute where such a file or folder is there."""
 
     def deciding(self) -> dict[str, Any]:
         """The settings that decide verdicts, as plain data."""
@@ -145,6 +149,16 @@ class Filter(Step):
     @abstractmethod
     def decide(self, scores: pa.RecordBatch) -> Decision:
         """Verdicts from score columns alone. Null scores get a reason or a stated policy."""
+
+    def facts(self, tables: Iterator[pa.Table]) -> dict[str, Any]:
+        """What the report says about the step beside its verdicts: plain data, as `DataSetStep.facts` gives it.
+
+        Called when all verdicts stand.
+
+        Args:
+            tables: the step's verdict files in order, one table each; rows it did not look at have no `keep`.
+        """
+        return {}
 
     def route_of(self, scores: pa.RecordBatch) -> list[str | None]:
         """The named output that each document is set aside for; None where it is set aside for none.

@@ -65,6 +65,7 @@ class NearConfig(StepConfig):
     """What counts as a near-duplicate, and which copy stays."""
 
     limits: ClassVar[frozenset[str]] = frozenset({"alarm_group_share", "max_dropped_share"})
+    paths: ClassVar[frozenset[str]] = frozenset({"against"})
 
     threshold: float = Field(default=0.9, ge=0.5, lt=1)
     """Jaccard of the sets of shingles above which, strictly, two documents are near-duplicates. At most six decimals."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -11,6 +12,8 @@ import yaml
 import curation.config
 from curation.config import SHIPPED, load_config, parse_config
 from curation.errors import ConfigError
+from curation.verdicts import StepConfig
+from tests.fakes import Watched
 
 MINIMAL = "name: t\nsteps:\n  - exact: {}\n  - length: {}\n"
 
@@ -219,3 +222,38 @@ def test_shipped_configs_are_part_of_the_package_and_differ() -> None:
     assert SHIPPED.is_relative_to(Path(curation.config.__file__).parent)
     resolved = [load_config(name).resolved() | {"name": ""} for name in ("demo", "web", "zh-web")]
     assert all(a != b for i, a in enumerate(resolved) for b in resolved[:i])
+
+
+class _Paths(StepConfig):
+    """Settings that hold paths in every form."""
+
+    paths: ClassVar[frozenset[str]] = frozenset({"table", "second.table"})
+    names_or_paths: ClassVar[frozenset[str]] = frozenset({"model"})
+    table: Any = None
+    second: Any = None
+    model: Any = None
+
+
+def test_relative_paths_in_steps_begin_at_the_config_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, in a list, in a mapping and nested; what may be a name becomes a path only where it is one."""
+
+    class Step(Watched):
+        Config: ClassVar[type[StepConfig]] = _Paths
+
+    monkeypatch.setattr("curation.config.step_class", lambda name: Step)
+    monkeypatch.setattr("curation.config.STEPS", {"watched": ""})
+    (tmp_path / "here").mkdir()
+    settings = {
+        "table": ["a", str(tmp_path / "b"), 3],
+        "second": {"table": {"zho": "c", "eng": ""}},
+        "model": {"one": "here", "two": "gpt2"},
+    }
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"steps": [{"watched": settings}]}))
+
+    found = load_config(path).steps[0].config
+
+    assert isinstance(found, _Paths)
+    assert found.table == [str(tmp_path / "a"), str(tmp_path / "b"), 3]
+    assert found.second == {"table": {"zho": str(tmp_path / "c"), "eng": ""}}
+    assert found.model == {"one": str(tmp_path / "here"), "two": "gpt2"}

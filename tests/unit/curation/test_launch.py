@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -13,9 +16,10 @@ from curation.check import damaged_files
 from curation.config import RunConfig, parse_config
 from curation.errors import ConfigError, InputError, RunError
 from curation.export import kept_batches
+from curation.filters.length import Length
 from curation.launch import drive, finish_run, start_run
 from curation.pipeline import Pipeline
-from curation.run import run_lock
+from curation.run import read_json, run_lock
 from tests.e2e.conftest import write_corpus
 
 CONFIG = "name: t\ningest: {max_quarantine_share: 0.2}\nsteps: [exact, length]\npack: {seq_len: 256}\n"
@@ -239,3 +243,24 @@ def test_an_input_that_is_replaced_while_the_run_reads_stops_it(tmp_path: Path) 
     with pytest.raises(InputError, match="was changed while the run was reading it"):
         drive(pipeline, workers=1)
     assert len(list(pipeline.run.shards.glob("_items/*.json"))) == 1
+
+
+def test_a_filter_says_what_the_report_should_know(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its facts are asked for when all verdicts stand, with every row of them; alarms are logged; the marker keeps them."""
+
+    def facts(self: Length, tables: Iterator[pa.Table]) -> dict[str, Any]:
+        rows = sum(table.num_rows for table in tables)
+        return {"rows": rows, "alarms": [f"{rows} rows is a lot"]}
+
+    monkeypatch.setattr(Length, "facts", facts)
+    write_corpus(tmp_path / "a.jsonl", 60)
+    pipeline = start_run(config(), [str(tmp_path / "a.jsonl")], tmp_path / "root")
+
+    drive(pipeline, workers=1)
+
+    marker = read_json(pipeline.placed[1].folder / "_done.json")
+    n_documents = sum(shard.rows for shard in pipeline.shards)
+    assert marker["facts"]["rows"] == n_documents
+    assert f"length: {n_documents} rows is a lot" in caplog.text
