@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from curation.config import RunConfig, parse_config
+from curation.config import RunConfig, load_config
 from curation.errors import ConfigError, RunError
 from curation.pipeline import Pipeline
 from curation.run import read_json
@@ -59,8 +59,7 @@ def ask(pipeline: Pipeline, overrides: Sequence[str]) -> Question:
         RunError: the run is not done, or was judged by another version of the code.
     """
     command = rerun_command(pipeline, overrides)
-    where = f"the config of run {pipeline.run.run_id}"
-    new = parse_config(pipeline.run.config_path.read_text(encoding="utf-8"), where, overrides)
+    new = load_config(pipeline.run.config_path, overrides)
     _check_decided(pipeline)
     old = pipeline.config
     _refuse_other_steps(old, new, command)
