@@ -30,7 +30,7 @@ import psutil
 from tests.bench.bench_language import revision
 from tests.bench.bench_scale import _processor
 from tests.bench.language_tools import ONE_THREAD
-from tests.bench.quality_chain import CHAIN, PRESETS, Judge, named_languages, registered, violations
+from tests.bench.quality_chain import CHAIN, PRESETS, Judge, broken_rules, named_languages, registered, violations
 from tests.bench.quality_gold import (
     LABEL_OF,
     Document,
@@ -55,6 +55,7 @@ from tests.bench.quality_tables import (
     rankings_table,
     reasons_table,
     row,
+    rules_table,
 )
 
 REPO = Path(__file__).resolve().parents[2]
@@ -207,6 +208,9 @@ def texts_report(documents: Sequence[Document], arguments: argparse.Namespace) -
     yield from others_table(documents, side_by_side)
     yield f"\n## What {mine[-1].name} drops, by first reason\n"
     yield from reasons_table(documents, mine[-1])
+    if registered("rules"):
+        yield "\n## Rules of `massive`, each by itself\n"
+        yield from rules_table(documents, broken_rules(judge, {"preset": "massive"}))
     yield "\n## Speed, one core\n"
     yield from speed_table(judge, [*mine, *others])
 

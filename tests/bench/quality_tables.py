@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from tests.bench.quality_gold import (
     HALVES,
     Document,
@@ -19,7 +22,20 @@ from tests.bench.quality_gold import (
     score,
 )
 
-__all__ = ["Chain", "chains_table", "classes_table", "languages_table", "others_table", "pages_table", "parts_table"]
+__all__ = [
+    "Chain",
+    "chains_table",
+    "classes_table",
+    "head",
+    "languages_table",
+    "others_table",
+    "pages_table",
+    "parts_table",
+    "rankings_table",
+    "reasons_table",
+    "row",
+    "rules_table",
+]
 
 MOJIBAKE = "mojibake"
 
@@ -111,6 +127,25 @@ def reasons_table(documents: Sequence[Document], chain: Chain) -> Iterator[str]:
     yield from head("reason", "good", "junk", "neither")
     for reason, found in sorted(counts.items(), key=lambda one: -one[1].total()):
         yield row(f"`{reason}`", found["good"], found["junk"], found["neither"])
+
+
+def rules_table(documents: Sequence[Document], hits: Mapping[str, npt.NDArray[np.bool_]]) -> Iterator[str]:
+    """Of each rule how many good documents and how much junk break it, and break no other.
+
+    hits: bool[documents] by reason.
+    """
+    quality = np.array([one.quality for one in documents])
+    number = np.sum(list(hits.values()), axis=0)
+    yield from head("rule", "good that break it", "and no other", "junk that breaks it", "and no other")
+    rows: list[tuple[str, list[int]]] = []
+    for reason, broken in hits.items():
+        counts = [
+            int((some & (quality == what)).sum())
+            for what in ("good", "junk")
+            for some in (broken, broken & (number == 1))
+        ]
+        rows.append((f"`{reason}`", counts))
+    yield from (row(reason, *counts) for reason, counts in sorted(rows, key=lambda one: -one[1][2]))
 
 
 # -- parts of pages ---------------------------------------------------------------------------------
