@@ -95,8 +95,8 @@ def edges_of(
         if found is not None:
             table[row] = [found.at(percentile) for percentile in percentiles]
     rows = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    found: npt.NDArray[np.float64] = table[rows]
-    return found
+    edges: npt.NDArray[np.float64] = table[rows]
+    return edges
 
 
 def read_calibration(path: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, field_validator, model_validator
 
@@ -11,6 +11,7 @@ from curation.filters.labels import lookup_keys
 from curation.filters.language.config import LanguageName, Policy
 from curation.filters.perplexity.buckets import Calibration, read_calibration
 from curation.verdicts import StepConfig
+from quality_models.windows import BosRule, WindowRule
 
 __all__ = ["OFF", "Cascade", "EngineName", "LimitKey", "Limits", "LimitsByLanguage", "PerplexityConfig", "Reading"]
 
@@ -19,7 +20,6 @@ OFF: Literal["off"] = "off"
 
 EngineName = Literal["ngram", "gpt2", "ctranslate2"]
 NeuralName = Literal["gpt2", "ctranslate2"]
-Bos = Literal["auto", "always", "never"]
 SCRIPT_LABEL = re.compile(r"und_[A-Z][a-z]{3}")
 
 
@@ -85,26 +85,32 @@ class Reading(StepConfig):
     transformers; ctranslate2: one in that of CTranslate2. Neural ones need `model`."""
     model: str | dict[LimitKey, str] | None = None
     """Folder of a model; of n-gram models, a folder or file, or a file for each language. Left out: those that ship."""
-    window: int = Field(default=1024, ge=16, le=1_000_000)
-    """Tokens that a neural model reads at once. The same text has another perplexity with another window."""
-    stride: int = Field(default=512, ge=1)
-    """Tokens by which its windows advance; those that a window shares with the one before are not scored again."""
-    bos: Bos = "auto"
-    """Whether each window begins with the mark of a beginning: auto does so where the model's tokenizer has one."""
-    dtype: str = Field(default="auto", pattern=r"^[a-z0-9_]{3,20}$")
-    """Numbers in which a neural model computes: auto, float32, bfloat16, int8 ..."""
+    window: int = Field(default=1024, ge=2, le=1_000_000)
+    """Tokens that a neural model is given at once. The same text has another perplexity with another window."""
+    stride: int = Field(default=768, ge=1)
+    """Tokens that each window but the first scores; those before them are its context, and each is scored once."""
+    bos: BosRule = "every_window"
+    """Where a neural model is given the token that stands before text: every_window, document (the first window), none."""
+    max_windows: int = Field(default=8, ge=1)
+    """Windows by which a neural model judges a long text, at even steps."""
+    bos_token: str = ""
+    """Name of that token; left out: the tokenizer's own for the beginning, or else for the end of text."""
+    dtype: Literal["auto", "bfloat16", "float32", "int8"] = "auto"
+    """Numbers in which a neural model computes. auto: bfloat16 for gpt2, int8 for ctranslate2."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where gpt2 computes; auto: on a GPU if there is one."""
 
     def reading(self) -> dict[str, Any]:
         """The settings that decide what the model says, as plain data; which model it is, its checksum says."""
-        names = {"window", "stride", "bos", "dtype"} if self.engine != "ngram" else set()
-        return self.model_dump(mode="json", include={"engine", *names})
+        if self.engine == "ngram":
+            return {"engine": "ngram"}
+        return self.model_dump(mode="json", include=set(Reading.model_fields) - {"model"})
 
     @model_validator(mode="after")
-    def _windows_meet(self) -> Reading:
-        if self.stride > self.window:
-            raise ValueError(
-                f"stride ({self.stride}) must not be more than window ({self.window}): tokens would be left out"
-            )
+    def _reads(self) -> Reading:
+        WindowRule(self.window, self.stride, self.bos, self.max_windows)
+        if (self.engine, self.dtype) in (("gpt2", "int8"), ("ctranslate2", "bfloat16")):
+            raise ValueError(f"dtype: engine {self.engine} does not compute in {self.dtype}")
         if self.engine != "ngram" and isinstance(self.model, dict):
             raise ValueError(f"model: engine {self.engine} has one model for all languages: expected its folder")
         return self
@@ -141,6 +147,8 @@ class PerplexityConfig(LimitsByLanguage, Reading):
     A policy is `keep`, `drop`, or `route:NAME`: dropped as `perplexity.routed`, and written by
     `corpusmill export --route NAME`. The first rule that applies decides, in the order of the reasons.
     """
+
+    names_or_paths: ClassVar[frozenset[str]] = frozenset({"model", "calibration", "cascade.model"})
 
     min_tokens: int = Field(default=50, ge=1)
     """Scored tokens (characters, for n-grams) below which a document is too short to judge."""

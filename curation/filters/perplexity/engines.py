@@ -8,13 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Engine", "Judged"]
+from curation.errors import ConfigError
+from curation.filters.perplexity.config import Reading
+from curation.ids import canonical_json
+
+__all__ = ["LIMITS_NAME", "SECOND_PREFIX", "Engine", "Judged", "identity_in", "identity_of", "open_engine"]
+
+LIMITS_NAME = "perplexity_limits.tsv"
+"""Among a step's checksums that of the shipped limits, which are no part of an engine."""
+SECOND_PREFIX = "second model: "
+"""Begins the names of the second model's checksums."""
 
 Doubles = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -54,3 +64,43 @@ class Engine(Protocol):
     def judge(self, texts: pa.LargeStringArray, labels: pa.StringArray) -> Judged:
         """Judge n texts (no nulls; a slice may be given) under n labels (`eng_Latn`, `und_Hani`, `und`; no nulls)."""
         ...
+
+
+def identity_in(models: Mapping[str, str]) -> dict[str, str]:
+    """What the first model's identity was, from the checksums of a step."""
+    return {name: value for name, value in models.items() if name != LIMITS_NAME and not name.startswith(SECOND_PREFIX)}
+
+
+def identity_of(reading: Reading) -> Mapping[str, str]:
+    """What decides the numbers of a config's engine. Loads no neural model.
+
+    Raises:
+        ConfigError: a model is not there, or none.
+    """
+    return open_engine(reading).identity()
+
+
+def open_engine(reading: Reading) -> Engine:
+    """The engine of a config, opened once a process.
+
+    N-gram models are mapped files, so that processes share their memory; a neural model is loaded with the first text.
+
+    Raises:
+        ConfigError: a model is not there, or none.
+    """
+    return _open(canonical_json(reading.model_dump(mode="json", include=set(Reading.model_fields))))
+
+
+@cache
+def _open(settings: str) -> Engine:
+    reading = Reading.model_validate_json(settings)
+    try:
+        if reading.engine == "ngram":
+            from curation.filters.perplexity.ngrams import open_ngrams
+
+            return open_ngrams(reading.model)
+        from curation.filters.perplexity.neural import open_neural
+
+        return open_neural(reading)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"step perplexity: {error}") from error

@@ -1,0 +1,60 @@
+"""The engines `gpt2` and `ctranslate2`: one neural language model for every label, as `quality_models` reads with it.
+
+Costs what `quality_models.causal_lm` and `quality_models.ctranslate_lm` say: thousands of times an n-gram model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from curation.errors import ConfigError
+from curation.filters.perplexity.config import Reading
+from curation.filters.perplexity.engines import Judged
+from quality_models.causal_lm import CausalLm, Dtype
+from quality_models.ctranslate_lm import CtranslateLm, Quantization
+from quality_models.windows import WindowRule
+
+__all__ = ["NeuralEngine", "open_neural"]
+
+NAME_DIGITS = 8
+
+
+class NeuralEngine:
+    """Judges every text by one model, whatever its label; the model is loaded when the first text is read."""
+
+    def __init__(self, lm: CausalLm | CtranslateLm) -> None:
+        self.lm = lm
+        identity = lm.identity()
+        self._identity = {f"neural {name}": value for name, value in identity.items()}
+        self.name = f"{identity['engine']} {identity['weights'][:NAME_DIGITS]}"
+        """Of the model, wherever its folder lies."""
+
+    def identity(self) -> Mapping[str, str]:
+        return self._identity
+
+    def judge(self, texts: pa.LargeStringArray, labels: pa.StringArray) -> Judged:
+        """Raises ConfigError where the model cannot be loaded: its files were there, but it is loaded only now."""
+        try:
+            read = self.lm.judge(texts.to_pylist())
+        except ValueError as error:
+            raise ConfigError(f"step perplexity: {error}") from error
+        return Judged(np.full(len(texts), self.name, object), read.nats, read.tokens, read.characters, read.bytes)
+
+
+def open_neural(reading: Reading) -> NeuralEngine:
+    """The model of a config.
+
+    Raises:
+        ValueError: none is named, it is not complete, or a package is missing.
+    """
+    if not isinstance(reading.model, str) or not reading.model:
+        raise ValueError(f"model: engine {reading.engine} needs the folder of a language model, found none")
+    rule = WindowRule(reading.window, reading.stride, reading.bos, reading.max_windows)
+    if reading.engine == "gpt2":
+        dtype: Dtype = "float32" if reading.dtype == "float32" else "bfloat16"
+        return NeuralEngine(CausalLm(reading.model, rule, dtype, reading.device, reading.bos_token))
+    quantization: Quantization = "float32" if reading.dtype == "float32" else "int8"
+    return NeuralEngine(CtranslateLm(reading.model, rule, quantization, reading.bos_token))
