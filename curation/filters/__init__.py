@@ -9,4 +9,5 @@ FILTERS: dict[str, str] = {
     "html_noise": "curation.filters.html_noise:HtmlNoise",
     "language": "curation.filters.language:Language",
     "length": "curation.filters.length:Length",
+    "rules": "curation.filters.rules:Rules",
 }

@@ -11,7 +11,11 @@ import pyarrow as pa
 
 from curation.filters.rules import Rules, RulesConfig
 
-TEXTS = ("# A line with 2 words.\n\n# A line with 2 words.\n- caf\u00e9 (https://example.org) ...", "这是一句话。\nこれは日本語です。", "")
+TEXTS = (
+    "# A line with 2 words.\n\n# A line with 2 words.\n- caf\u00e9 (https://example.org) ...",
+    "这是一句话。\nこれは日本語です。",
+    "",
+)
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ become measures of what would be left.
 In scripts without blanks a word of `curation.text` is one character. A limit on runs of n words is applied there to
 runs of as many characters as n words have (1.6 characters a word in Chinese, 2 in Japanese, as `length` counts them),
 and not at all where that is more than ten, as in Thai. Mean word length is undefined there, so its limits do not apply.
+A Korean word is counted in syllables, of which it has 2.7 on average: it may be as short as FineWeb-2 lets it be. Thai and Lao end few sentences with a mark:
+rules that count sentences are off there.
 
 | preset | source |
 | --- | --- |
@@ -41,6 +43,12 @@ CHARACTERS_PER_WORD: Mapping[str, float] = {
     ),
 }
 """Scripts without blanks: letters that say what one English word says. Japanese mixes Han (1.6) and kana (3.3)."""
+
+SHORT_KOREAN_WORDS = 1.0
+
+NEED_END_MARKS = frozenset({"few_sentences", "kept_sentences"})
+WITHOUT_END_MARKS = ("und_Thai", "und_Laoo")
+"""Scripts that end most sentences with a blank: numbers of sentences mean nothing there."""
 
 GOPHER: Mapping[str, float] = {
     "few_units": 50,
@@ -91,6 +99,10 @@ def _alike(limits: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
     for script, characters in CHARACTERS_PER_WORD.items():
         for name, limit in _in_characters(limits, characters).items():
             found[name][f"und_{script}"] = limit
+    if "short_words" in found:
+        found["short_words"]["und_Kore"] = SHORT_KOREAN_WORDS
+    for name in NEED_END_MARKS & found.keys():
+        found[name] |= dict.fromkeys(WITHOUT_END_MARKS)
     return found
 
 

@@ -49,7 +49,7 @@ _JUNK = _rules(
     class_changes | | letters, capitals and digits alternate inside of its words as in base64 or hexadecimal dumps | ours
     disguised_letters | | too many of its letters are look-alikes, styled, crossed out or mixed between scripts | ours
     filler_lines | | too many of its lines are forum filler: first!, +1, thanks for sharing | ours
-    promotion_words | | too many of its words are those of sales talk, betting, adult or get-rich offers | ours
+    call_words | | too many of its words are those of sales talk, betting, adult or get-rich offers | ours
     """,
 )
 _CONTACTS = _rules(
@@ -67,14 +67,14 @@ _PAGES = _rules(
     masked_lines | | too many of its lines equal another line once numbers and names are masked: templates | ours
     number_rows | | too many of its lines are table rows of numbers, dates and empty cells | ours
     menu_lines | | too many of its lines stand in runs of short lines without a sentence | ours
-    boilerplate_words | | too many of its words are those of menus, footers, cookie notices and buttons | ours; DCLM
+    furniture_words | | too many of its words are those of menus, footers, cookie notices and buttons | ours; DCLM
+    repeated_parts | | too much of its text is phrases between punctuation marks that occurred before | ours
     """,
 )
 _REPEATED = _rules(
     "max",
     "share",
     """
-    repeated_parts | | too much of its text is phrases between punctuation marks that occurred before | ours
     duplicate_lines | | too many of its lines repeat an earlier one | Gopher
     duplicate_line_characters | | too much of its text is in lines that repeat an earlier one | Gopher, FineWeb
     duplicate_paragraphs | | too many of its paragraphs repeat an earlier one | Gopher
@@ -107,7 +107,7 @@ _SIGNS = _rules(
 )
 _COUNTS = _rules(
     "max",
-    "per word",
+    "per English word",
     """
     hash_per_word | | it has too many # for its words | Gopher
     ellipsis_per_word | | it has too many ellipses for its words | Gopher
@@ -152,14 +152,14 @@ _FEW = (
 )
 _BOUNDS = (
     Rule("curly_brackets", "curly_brackets", "max", "per 1,000 characters", "it has too many curly brackets", "C4"),
-    Rule("long_words", "mean_word_length", "max", "letters", "its words are too long on average", "Gopher"),
-    Rule("short_words", "mean_word_length", "min", "letters", "its words are too short on average", "Gopher"),
+    Rule("long_words", "mean_word_length", "max", "characters", "its words are too long on average", "Gopher"),
+    Rule("short_words", "mean_word_length", "min", "characters", "its words are too short on average", "Gopher"),
     Rule("longest_word", "longest_word", "max", "characters", "it has a word that is too long to be one", "C4"),
     Rule("few_units", "units", "min", "English words", "it says too little", "Gopher"),
     Rule("many_units", "units", "max", "English words", "it says too much to be one document", "Gopher"),
 )
 
-RULES = (*_JUNK, *_CONTACTS, *_PAGES, *_REPEATED, *_SIGNS, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
+RULES = (*_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
 """Every rule, in the order in which reasons are named: what says most about a document comes first."""
 
 BY_NAME: Mapping[str, Rule] = {rule.name: rule for rule in RULES}

@@ -13,33 +13,39 @@ their authors'. Words that speak for junk stand in tables beside the module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.ma as ma
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.filters.labels import LANGUAGE_COLUMN, working_labels
-from curation.filters.rules.config import RulesConfig, RulesSettings, limits_of
+from curation.filters.rules import line_shapes, repeated_lines, repetition, signs, stop_words, words
+from curation.filters.rules.config import AS_PRESET, RulesConfig, RulesSettings, limits_of
 from curation.filters.rules.limits import Layers, limit_for, limits_by_row
 from curation.filters.rules.parts import parts_of
 from curation.filters.rules.rule import BY_NAME, RULES
+from curation.filters.rules.usual import alarms, usual_shares
 from curation.records import ScoreColumn
 from curation.verdicts import Decision, Filter, StepConfig, decide_by_rules
 
 __all__ = ["MEASURES", "Rules"]
 
-MEASURES: tuple[ModuleType, ...] = ()
+MEASURES: tuple[ModuleType, ...] = (words, signs, line_shapes, repeated_lines, repetition)
 """Modules of measures; each has `COLUMNS` and `measure(parts)`."""
 
 LABEL = ScoreColumn(
     "language", pa.string(), "label", "label that chooses the limits: of its language, or of its script"
 )
-COLUMNS: tuple[ScoreColumn, ...] = (LABEL, *(column for module in MEASURES for column in module.COLUMNS))
+COLUMNS: tuple[ScoreColumn, ...] = (
+    LABEL,
+    *(column for module in (*MEASURES, stop_words) for column in module.COLUMNS),
+)
 
 Floats = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -79,8 +85,8 @@ class Rules(Filter):
         labels = working_labels(batch)
         parts = parts_of(batch.column("text"))
         columns: dict[str, pa.Array] = {LABEL.name: labels}
-        for module in MEASURES:
-            for name, values in module.measure(parts).items():
+        for found in (*(module.measure(parts) for module in MEASURES), stop_words.measure(parts, labels)):
+            for name, values in found.items():
                 columns[name] = pa.array(ma.getdata(values), mask=ma.getmaskarray(values))
         arrays = [columns[column.name].cast(column.type) for column in COLUMNS]
         return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in COLUMNS])
@@ -98,6 +104,19 @@ class Rules(Filter):
     def decide(self, scores: pa.RecordBatch) -> Decision:
         """The first rule in the order of the table that a document breaks is its reason."""
         return decide_by_rules(scores.num_rows, list(self.reasons), self.hits(scores))
+
+    def facts(self, tables: Iterator[pa.Table]) -> dict[str, Any]:
+        """How many documents each rule drops, whatever other rules say of them, and which rules are silent or loud."""
+        judged, counts = 0, dict.fromkeys(self.limits, 0)
+        for table in tables:
+            for batch in table.filter(pc.is_valid(table.column("keep"))).to_batches():
+                judged += batch.num_rows
+                for reason, mask in self.hits(batch).items():
+                    counts[reason.removeprefix("rules.")] += int(mask.sum())
+        changed = {rule for limits in self.config.languages.values() for rule in limits}
+        as_preset = {rule for rule in self.limits if getattr(self.config, rule) == AS_PRESET} - changed
+        usual = {rule: share for rule, share in usual_shares(self.config.preset).items() if rule in as_preset}
+        return {"documents": judged, "hits": counts, "alarms": alarms(counts, judged, usual)}
 
     def limits_of(self, scores: pa.RecordBatch) -> Mapping[str, npt.NDArray[np.float64]]:
         """The limit of each document by score column: float64[n], nan where none applies.
