@@ -240,9 +240,10 @@ def read_ngram(path: Path) -> NgramModel:
     head = _head(path, memory[start : start + n_head])
     body = np.frombuffer(memory, np.uint8, size - start - n_head, start + n_head)
     arrays = {name: _array(path, name, body, head["arrays"].get(name)) for name in ARRAYS}
-    if hashlib.sha256(body).hexdigest() != head["checksum"]:
+    if hashlib.sha256(memoryview(memory)[start + n_head :]).hexdigest() != head["checksum"]:
         _fail(path, f"expected content with the checksum {head['checksum'][:12]}..., found another; it is damaged")
-    model = NgramModel(*(head[key] for key in ("language", "order", "normalisation", "checksum", "facts")), **arrays)
+    plain = (head[key] for key in ("language", "order", "normalisation", "checksum", "facts"))
+    model = NgramModel(*plain, *(arrays[name] for name in ARRAYS))
     _check(path, model)
     return model
 
@@ -280,8 +281,8 @@ def _check(path: Path, model: NgramModel) -> None:
     n = len(model.characters)
     if not ORDERS[0] <= model.order <= ORDERS[1]:
         _fail(path, f"expected an order from {ORDERS[0]} to {ORDERS[1]}, found {model.order}")
-    if n > 0xFFFF or (n and (np.diff(model.characters.astype(np.int64)) <= 0).any()):
-        _fail(path, f"expected up to 65,535 characters in rising order, found {n:,} or others")
+    if n >= 0xFFFF or (n and (np.diff(model.characters.astype(np.int64)) <= 0).any()):
+        _fail(path, f"expected up to 65,534 characters in rising order, found {n:,} or others")
     if model.single.shape != (n + 1, 2) or model.levels.shape != (model.order + 1, 2, STEPS):
         _fail(path, f"expected values of {n + 1:,} characters and {model.order} orders, found {model.single.shape}")
     if (

@@ -7,6 +7,9 @@ missing: then the probability is that of the longest, times the back-off weights
 - **Begin:** a text begins as if a blank stood before it. There is no end mark: a cut text is as good as a whole one.
 - **Line breaks** are blanks. **Unknown characters** share what the model leaves to them evenly, with all of Unicode
   that it does not list: some 14 to 20 nats each, never infinite.
+- **Foreign scripts:** letters of a script that makes less than 1 in 500 letters of what the model was trained on
+  are not scored, only counted off: what is after them begins as a text does. A quotation in Japanese says nothing of
+  how good an English page is, and the model nothing of Japanese.
 - **Long texts:** of more than 64 KiB, eight windows of 8 KiB at even distances are read, each as a text of its own.
   Where they lie depends on the number of bytes only.
 
@@ -28,7 +31,7 @@ from curation.filters.perplexity.ngram_text import BLOCK, NORMALISATION, next_sy
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of, load32
 from curation.text.spans import Bytes, Int64s, Spans, bounds
-from curation.text.tables import N_CODE_POINTS, two_level
+from curation.text.tables import KIND_BLOCKS, KIND_INDEX, N_CODE_POINTS, Script, two_level
 from quality_models.ngram_file import BACKOFF_BITS, INNER_BITS, P_BITS, TOP_BITS, UNICODE, NgramModel, read_ngram
 from quality_models.ngram_models import installed_ngrams
 from quality_models.ngram_table import FIRST, MULTIPLIER, PILOT, SLOT
@@ -47,6 +50,10 @@ VALUE = (1 << P_BITS) - 1
 INNER_FINGERPRINT, TOP_FINGERPRINT = np.uint64((1 << INNER_BITS) - 1), np.uint64((1 << TOP_BITS) - 1)
 INNER_AT = P_BITS + BACKOFF_BITS
 MOST_ORDERS = 16
+KNOWN_SHARE = 0.002
+"""Share of the letters it was trained on that a script has, at least, if it is not foreign to a model."""
+FOREIGN = 0xFFFF
+"""In the place of a number: a letter that is not scored."""
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Sums: TypeAlias = npt.NDArray[np.float64]
@@ -86,7 +93,8 @@ class Scorer(NamedTuple):
 class Scores(NamedTuple):
     """Of n texts. nats: float64[n], sum of -ln p over tokens. tokens: int64[n], normalised characters that were scored.
 
-    characters, bytes: int64[n], of the text as it stands, in what was scored: all of it but for long texts.
+    characters: int64[n], of the text as it stands, in what was read: all of it but for long texts. bytes: int64[n],
+    of what was read, without letters of foreign scripts.
     """
 
     nats: Sums
@@ -104,11 +112,25 @@ def prepared(model: NgramModel) -> Scorer:
         )
     numbers = np.zeros(N_CODE_POINTS, np.int64)
     numbers[model.characters] = np.arange(1, len(model.characters) + 1)
+    numbers[_foreign(model)] = FOREIGN
     chart, blocks = two_level(numbers)
     sizes = np.array([model.order, model.n_inner, len(model.top)], np.int64)
     others = np.array([np.log(UNICODE - len(model.characters))])
     arrays = (model.single, model.levels, model.inner, model.inner_pilots, model.top, model.top_pilots)
-    return Scorer(model, Tables(*map(_frozen, (chart, blocks.astype(np.uint16), *arrays, sizes, others))))
+    frozen = [_frozen(array) for array in (chart, blocks.astype(np.uint16), *arrays, sizes, others)]
+    return Scorer(model, Tables(*frozen))
+
+
+def _foreign(model: NgramModel) -> npt.NDArray[np.bool_]:
+    """bool[code points]: whether each belongs to a script that the model hardly knows; none where it does not say."""
+    scripts = (KIND_BLOCKS.reshape(-1, 64)[KIND_INDEX].reshape(-1) >> 8).astype(np.int64)
+    shares = model.facts.get("scripts")
+    foreign = np.zeros(int(scripts.max()) + 1, np.bool_)
+    if isinstance(shares, dict):
+        known = {name for name, share in shares.items() if share >= KNOWN_SHARE}
+        foreign[[script for script in Script if script and script.name.lower() not in known]] = True
+    found: npt.NDArray[np.bool_] = foreign[scripts]
+    return found
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -165,22 +187,24 @@ def score_texts(scorer: Scorer, data: Bytes, offsets: Int64s, rows: Int64s | Non
         starts, ends = starts[rows], ends[rows]
     spans = windows(data, starts, ends)
     n = len(spans.starts)
-    nats, counts = np.zeros(n), np.zeros((2, n), np.int64)
+    nats, counts = np.zeros(n), np.zeros((3, n), np.int64)
     _score(*bounds(data, spans), True, scorer.tables, nats, counts)
     for row in np.flatnonzero(counts[0] < 0):
-        nats[row], counts[0, row] = _score_normalised(scorer, data[spans.starts[row] : spans.ends[row]].tobytes())
-        counts[1, row] = np.count_nonzero(data[spans.starts[row] : spans.ends[row]] & 0xC0 != 0x80)
-    per_span = (nats, counts[0], counts[1], spans.ends - spans.starts)
+        raw = data[spans.starts[row] : spans.ends[row]]
+        nats[row], tokens, left_out = _score_normalised(scorer, raw.tobytes())
+        counts[:, row] = tokens, np.count_nonzero(raw & 0xC0 != 0x80), left_out
+    n_bytes = np.maximum(spans.ends - spans.starts - counts[2], 0)
+    per_span = (nats, counts[0], counts[1], n_bytes)
     if len(starts) == n:
         return Scores(*per_span)
     return Scores(*(np.add.reduceat(values, spans.offsets[:-1]) for values in per_span))
 
 
-def _score_normalised(scorer: Scorer, raw: bytes) -> tuple[float, int]:
-    """Nats and tokens of a text that Python has to normalise."""
-    nats, counts = np.zeros(1), np.zeros((2, 1), np.int64)
+def _score_normalised(scorer: Scorer, raw: bytes) -> tuple[float, int, int]:
+    """Nats, tokens and bytes left out of a text that Python has to normalise."""
+    nats, counts = np.zeros(1), np.zeros((3, 1), np.int64)
     _score(*normal_bytes(raw), False, scorer.tables, nats, counts)
-    return float(nats[0]), int(counts[0, 0])
+    return float(nats[0]), int(counts[0, 0]), int(counts[2, 0])
 
 
 @inlined
@@ -197,11 +221,17 @@ def _slot(key: Int, pilots: npt.NDArray[np.uint16], n_slots: Int) -> Int:
     return np.int64(((key ^ turn) * HASH_SLOT >> HALF) * np.uint64(n_slots) >> HALF)
 
 
+@inlined
+def _size(code: Int) -> Int:
+    """Bytes of a character in UTF-8."""
+    return 1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
+
+
 @kernel
 def _score(
     data: Bytes, starts: Int64s, ends: Int64s, checked: bool, tables: Tables, nats: Sums, counts: Int64s
 ) -> None:
-    """Fills nats: float64[n] and counts: int64[2, n], tokens (-1: to be normalised before) and characters."""
+    """Fills nats: float64[n] and counts: int64[3, n]: tokens (-1: to be normalised before), characters, bytes left out."""
     base, inner_at = address_of(data), address_of(tables.inner)
     block = np.empty(BLOCK, np.uint32)
     order, others = tables.sizes[0], tables.others[0]
@@ -210,13 +240,13 @@ def _score(
     blank = np.int64(tables.blocks[np.uint64(np.int64(tables.chart[0]) << 6 | 32)])
     for row in range(len(starts)):
         p, end, last, class_ = base + starts[row], base + ends[row], 0, 0
-        total, tokens, characters = 0.0, 0, 0
+        total, tokens, characters, skipped, left_out = 0.0, 0, 0, 0, 0
         held, now, then = 1, 0, MOST_ORDERS  # length of the longest known context, halves of `weights`
         hashes[1], weights[1] = np.uint64(blank + 1), np.float64(tables.single[blank, 1])
         while p < end:
             n, read, p, last, class_ = next_symbols(p, end, last, class_, checked, block)
             if n < 0:
-                tokens = -1
+                tokens, skipped = -1, 0
                 break
             characters += read
             tokens += n
@@ -225,6 +255,10 @@ def _score(
                 number = np.int64(
                     tables.blocks[np.uint64(np.int64(tables.chart[np.uint64(code >> 6)]) << 6 | code & 63)]
                 )
+                if number == FOREIGN:
+                    skipped, left_out = skipped + 1, left_out + _size(code)
+                    held, hashes[1], weights[now + 1] = 1, np.uint64(blank + 1), np.float64(tables.single[blank, 1])
+                    continue
                 now, then = then, now
                 new = np.uint64(number + 1)
                 shorter = hashes[1]
@@ -256,5 +290,6 @@ def _score(
                 held = min(found, order - 1)
                 total -= log_p
         nats[row] = total
-        counts[0, row] = tokens
+        counts[0, row] = tokens - skipped
         counts[1, row] = characters
+        counts[2, row] = left_out

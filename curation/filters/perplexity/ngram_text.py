@@ -67,7 +67,9 @@ def _symbols() -> npt.NDArray[np.int64]:
     plain[blank] = BLANK
     numbers = np.flatnonzero(classes == CharClass.NUMBER)
     plain[[code for code in numbers.tolist() if unicodedata.decimal(chr(code), None) is not None]] = ord("0")
-    return plain[single] - codes << 1 | (several | (forms & UNSETTLED != 0))
+    closer = several | (forms & UNSETTLED != 0)
+    found: npt.NDArray[np.int64] = ((plain[single] - codes) << 1) + closer
+    return found
 
 
 SYMBOL_INDEX, _blocks = two_level(_symbols())
