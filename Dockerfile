@@ -1,4 +1,6 @@
-# The image of every Airflow service and worker: Airflow, Corpusmill and its DAGs, from the lock file, without torch.
+# The image of every Airflow service and worker: Airflow, Corpusmill and its DAGs, from the lock file.
+# It is without torch, so of the neural models it judges with those that were converted for CTranslate2 before;
+# for all of them: docker build --build-arg TORCH=torch==2.13.0
 FROM python:3.11-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 UV_LINK_MODE=copy
 RUN apt-get update \
@@ -9,6 +11,8 @@ RUN python -m venv /opt/corpusmill/venv && /opt/corpusmill/venv/bin/pip install 
 # Dependencies first: a change of the code does not install them again.
 COPY requirements.lock ./
 RUN /opt/corpusmill/venv/bin/uv pip install --python /opt/corpusmill/venv/bin/python --no-deps --require-hashes -r requirements.lock
+ARG TORCH=""
+RUN if [ -n "$TORCH" ]; then /opt/corpusmill/venv/bin/pip install "$TORCH"; fi
 COPY pyproject.toml README.md ./
 COPY curation ./curation
 COPY tokenization ./tokenization

@@ -5,10 +5,12 @@ BIN := $(VENV)/bin
 UV_VERSION := 0.13.9
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Not in the lock: each machine takes the build that its pip finds, for CPU or CUDA. PyPI's is for CUDA, 3 GB with all it needs.
+TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
 PACKAGES := curation tokenization quality_models dags tools demo tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test lint types imports unit slow bench docs lock services clean
+.PHONY: help setup torch demo up down test lint types imports unit slow bench docs lock services clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,7 +23,13 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps -e .
 	touch $@
 
-setup: $(VENV)/.installed ## install everything into .venv
+setup: $(VENV)/.installed ## install everything but torch into .venv
+
+$(VENV)/.torch: $(VENV)/.installed
+	$(BIN)/pip install --quiet $(TORCH)
+	touch $@
+
+torch: $(VENV)/.torch ## install torch, which tests, benches and neural perplexity need
 
 demo: setup ## curate the demo input through a local Airflow and show what became of it
 	$(BIN)/python tools/airflow_local.py demo
@@ -43,7 +51,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 	$(BIN)/lint-imports --no-cache
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
-unit: setup ## the fast tests: some minutes
+unit: torch ## the fast tests: some minutes
 	$(BIN)/python -m curation.filters.language
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
@@ -54,7 +62,7 @@ services: ## PostgreSQL and Redis from Debian packages, for the Celery test (nee
 	@[ -x /usr/bin/redis-server ] && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql redis-server; }
 
-bench: setup ## measure speed and memory; results are printed, the ones to keep lie in bench/results
+bench: torch ## measure speed and memory; results are printed, the ones to keep lie in bench/results
 	$(BIN)/python -m tests.bench
 
 docs: setup ## write the generated reference pages anew

@@ -1,0 +1,296 @@
+"""Perplexity by the same language models on a CPU in 8 bits, through CTranslate2.
+
+A model in transformers' format is converted once, into a folder beside a run (`converted`); or one that
+`ct2-transformers-converter` made is given, with the tokenizer.json of its source copied into it. Such a model needs
+neither torch nor transformers. Known shapes are those of the library: GPT-2, Llama (SmolLM2), Mistral, Qwen, Phi, Gemma ...
+
+Weights are 8-bit integers with one scale for each row, activations are scaled anew for each token, sums are integers, and
+all that is no matrix product is float32. On SmolLM2-135M the nats per token of a document differ from float32's by
+about 1 % (bench/results/neural-perplexity.md). A text gets the same bits whatever is judged with it and by however many
+threads (`lm_batches`; each batch is one thread's); other processors may differ by 1e-3.
+
+Costs: see the bench. CTranslate2 gives the log-probabilities of a whole batch at once, in float32: 4 bytes for each of
+its tokens and each token of the vocabulary, 200 MB for 1,024 tokens of a vocabulary of 50,000, for each thread.
+A model is loaded once a process and kept; in 8 bits it takes a byte a parameter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from quality_models.causal_lm import find_bos, rule_identity, tokenizer_of
+from quality_models.lm_batches import shapes
+from quality_models.lm_folder import (
+    TOKENIZER_FILES,
+    digest,
+    find_folder,
+    library_version,
+    read_json,
+    tokenizer_files,
+    weight_files,
+)
+from quality_models.lm_judge import Rows, TextNats, judge_texts
+from quality_models.windows import WindowRule
+
+__all__ = ["CtranslateLm", "Quantization", "converted"]
+
+Quantization: TypeAlias = Literal["int8", "float32"]
+
+BATCH_TOKENS = 512
+CARD = "corpusmill.json"
+"""What a folder was converted from, and the checksum of its weights."""
+
+
+@dataclass(frozen=True)
+class CtranslateLm:
+    """A converted language model and the rule by which it reads texts. Cheap to make: the first `judge` loads the model.
+
+    model: folder of a converted model, or with `cache_folder` a model as `CausalLm` takes it, which is then converted.
+    bos_token: as in `CausalLm`. threads: batches computed at a time, each by one thread.
+    """
+
+    model: str
+    rule: WindowRule = field(default_factory=WindowRule)
+    quantization: Quantization = "int8"
+    bos_token: str = ""
+    threads: int = 1
+    cache_folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise ValueError(f"threads: expected 1 or more, found {self.threads}")
+
+    def identity(self) -> dict[str, str]:
+        """What decides its numbers. A model that is not converted yet is known by its source: nothing is converted for it.
+
+        Raises ValueError where the model is not complete, or a package is missing.
+        """
+        folder = find_folder(self.model)
+        if _is_converted(folder):
+            card = _card(folder)
+            weights = card["source"] if card else digest([folder / "model.bin"])
+            tokenizer = card["tokenizer"] if card else digest(tokenizer_files(folder))
+        else:
+            weights, tokenizer = digest(weight_files(folder)), digest(tokenizer_files(folder))
+        name, _ = find_bos(folder, tokenizer_of(folder), self.rule, self.bos_token)
+        return {
+            "engine": "ctranslate2",
+            "weights": weights,
+            "tokenizer": tokenizer,
+            "dtype": self.quantization,
+            "library": f"ctranslate2 {library_version('ctranslate2')}",
+            **rule_identity(self.rule, name),
+        }
+
+    def judge(self, texts: Sequence[str]) -> TextNats:
+        """Score texts; see `TextNats`. Raises ValueError where the model cannot be converted or loaded."""
+        folder = self.folder()
+        tokenizer = tokenizer_of(folder)
+        _, bos = find_bos(folder, tokenizer, self.rule, self.bos_token)
+        lm = _load(folder, self.quantization, self.threads)
+        lm.check_length(self.rule)
+        return judge_texts(
+            texts, tokenizer, self.rule, bos=bos, allowed=shapes(self.rule.window, BATCH_TOKENS), nats_of=lm.nats,
+            threads=self.threads,
+        )  # fmt: skip
+
+    def folder(self) -> Path:
+        """The folder of the converted model; it is converted where that is still to be done. Raises ValueError."""
+        folder = find_folder(self.model)
+        if _is_converted(folder):
+            return folder
+        if self.cache_folder is None:
+            raise ValueError(
+                f"{folder}: expected a model converted for CTranslate2 (model.bin), found none; convert it with "
+                "ct2-transformers-converter, or name a folder for conversions"
+            )
+        return converted(folder, self.cache_folder, self.quantization)
+
+
+def _is_converted(folder: Path) -> bool:
+    return (folder / "model.bin").is_file()
+
+
+def _card(folder: Path) -> dict[str, Any] | None:
+    """What `converted` wrote into a folder; None for one that another program made."""
+    return read_json(folder / CARD) if (folder / CARD).is_file() else None
+
+
+def converted(source: Path, cache_folder: Path, quantization: Quantization = "int8") -> Path:
+    """The conversion of a model in transformers' format, made in `cache_folder` if it is not there.
+
+    Its name holds the source's checksum, so another model is another folder. It appears complete or not at all: it is made
+    under a hidden name and renamed. One whose model.bin does not match its checksum any more is made anew.
+    Raises ValueError where the model is incomplete, of a shape that CTranslate2 does not know, or packages are missing.
+    """
+    weights, tokenizer = digest(weight_files(source)), digest(tokenizer_files(source))
+    library = library_version("ctranslate2")
+    target = cache_folder / f"ctranslate2-{quantization}-{library}-{weights[:12]}{tokenizer[:4]}"
+    if _is_intact(target):
+        return target
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{target.name}-{os.getpid()}-", suffix=".tmp", dir=cache_folder))
+    try:
+        _convert(source, made / "model", quantization)
+        card = {
+            "source": weights,
+            "tokenizer": tokenizer,
+            "quantization": quantization,
+            "library": library,
+            "model": digest([made / "model" / "model.bin"]),
+        }
+        (made / "model" / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+        for path in (made / "model").iterdir():
+            _sync(path)
+        if target.exists() and not _is_intact(target):
+            target.rename(made / "damaged")
+        try:
+            (made / "model").rename(target)
+        except OSError:
+            # Another process was faster; what it made is as good.
+            if not _is_intact(target):
+                raise
+        _sync(cache_folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return target
+
+
+def _is_intact(folder: Path) -> bool:
+    """Whether a conversion is there, and its weights are those that were written."""
+    if not (folder / CARD).is_file() or not _is_converted(folder):
+        return False
+    return bool(read_json(folder / CARD)["model"] == digest([folder / "model.bin"]))
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _convert(source: Path, target: Path, quantization: Quantization) -> None:
+    """Write a converted model, with its tokenizer and what names its BOS. Raises ValueError."""
+    for package in ("torch", "transformers"):
+        library_version(package)
+    from ctranslate2.converters import TransformersConverter
+
+    from quality_models.causal_lm import quiet, read_model
+
+    read_model(source, "float32")  # for its checks: the converter fills missing weights with random ones
+    present = [name for name in TOKENIZER_FILES if (source / name).is_file()]
+    with quiet():
+        try:
+            converter = TransformersConverter(str(source), copy_files=present, low_cpu_mem_usage=True)
+            converter.convert(str(target), quantization=None if quantization == "float32" else quantization)
+        except (ValueError, NotImplementedError, OSError, KeyError, RuntimeError, AttributeError) as error:
+            what = " ".join(str(error).split())[:300]
+            raise ValueError(
+                f"{source}: expected a model of a shape that CTranslate2 knows, found {type(error).__name__}: {what}; "
+                "judge with the engine gpt2"
+            ) from error
+    tokenizer = tokenizer_of(source)
+    if not (target / "tokenizer.json").is_file():
+        tokenizer.save(str(target / "tokenizer.json"))
+    positions = read_json(source / "config.json")
+    length = positions.get("max_position_embeddings") or positions.get("n_positions") or 0
+    config = read_json(target / "config.json")
+    config |= {"corpusmill_positions": length}
+    (target / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+
+
+@cache
+def _load(folder: Path, quantization: Quantization, threads: int) -> _LoadedGenerator:
+    """Raises ValueError for a damaged model, or a tokenizer that is not its own."""
+    library_version("ctranslate2")
+    import ctranslate2
+
+    card = _card(folder)
+    if card and not _is_intact(folder):
+        raise ValueError(
+            f"{folder}: expected the model.bin that {CARD} describes, found another; convert the model again"
+        )
+    compute = "int8_float32" if quantization == "int8" else "float32"
+    try:
+        # Each batch is computed by one thread: its bits do not depend on their number.
+        generator = ctranslate2.Generator(
+            str(folder), device="cpu", compute_type=compute, inter_threads=threads, intra_threads=1
+        )
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(
+            f"{folder}: expected a language model converted for CTranslate2, found {error}; convert it again"
+        ) from error
+    return _LoadedGenerator(folder, generator)
+
+
+class _LoadedGenerator:
+    """A model in memory, known to speak the language of the tokenizer beside it."""
+
+    def __init__(self, folder: Path, generator: Any) -> None:
+        self.folder = folder
+        self.generator = generator
+        self.positions = int(read_json(folder / "config.json").get("corpusmill_positions") or 0)
+        self._check_vocabulary()
+        probe = self._log_probs(np.arange(8, dtype=np.int32)[None])
+        if not np.isfinite(probe).all():
+            raise ValueError(
+                f"{folder}: expected finite log-probabilities, found nan or infinity; convert the model again"
+            )
+
+    def check_length(self, rule: WindowRule) -> None:
+        """Raises ValueError if the model knows fewer positions than a window has."""
+        if self.positions and rule.window > self.positions:
+            raise ValueError(
+                f"window: expected at most {self.positions}, the positions that {self.folder} knows, "
+                f"found {rule.window}; lower window and stride"
+            )
+
+    def nats(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """float64[rows]: sum of -ln p over the scored positions of each row."""
+        found = np.zeros(len(rows.ids))
+        if (rows.first >= rows.stop).all():
+            return found
+        log_probs = self._log_probs(rows.ids)
+        for row, (first, stop) in enumerate(zip(rows.first, rows.stop, strict=True)):
+            place = np.arange(first, stop)
+            found[row] = -log_probs[row, place - 1, rows.ids[row, place]].sum(dtype=np.float64)
+        return found
+
+    def _log_probs(self, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        """float32[rows, length, vocabulary]."""
+        import ctranslate2
+
+        lengths = ctranslate2.StorageView.from_array(np.full(len(ids), ids.shape[1], np.int32))
+        view = ctranslate2.StorageView.from_array(np.ascontiguousarray(ids))
+        return np.asarray(self.generator.forward_batch(view, lengths, return_log_probs=True))
+
+    def _check_vocabulary(self) -> None:
+        """Each token must have the id in the model that it has in the tokenizer. Raises ValueError."""
+        path = self.folder / "vocabulary.json"
+        try:
+            words = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(
+                f"{path}: expected the vocabulary of the model, found {error}; convert it again"
+            ) from error
+        known = tokenizer_of(self.folder).get_vocab(with_added_tokens=True)
+        for token, number in known.items():
+            if number >= len(words) or words[number] != token:
+                other = repr(words[number]) if number < len(words) else f"only {len(words):,} tokens"
+                raise ValueError(
+                    f"{self.folder}: expected token {number:,} to be {token!r} as in its tokenizer.json, found {other} in "
+                    "vocabulary.json; the tokenizer is another model's"
+                )
