@@ -21,6 +21,8 @@ def build_funnel(pipeline: Pipeline) -> dict[str, Any]:
         RunError: a stage is not done.
         LawError: the numbers do not add up.
     """
+    from curation.report.usual import usual_alarms
+
     run = pipeline.run
     ingested = run.ingested()
     steps = [read_json(placed.folder / "_done.json") for placed in pipeline.placed]
@@ -35,7 +37,12 @@ def build_funnel(pipeline: Pipeline) -> dict[str, Any]:
         "kept": steps[-1]["docs_kept"] if steps else ingested["documents"],
         "packed": packed,
         "alarms": [
-            {"step": step["name"], "text": text} for step in steps for text in step.get("facts", {}).get("alarms", [])
+            *(
+                {"step": step["name"], "text": text}
+                for step in steps
+                for text in step.get("facts", {}).get("alarms", [])
+            ),
+            *usual_alarms(pipeline),
         ],
     }
     if not pipeline.judge_all:

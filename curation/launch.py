@@ -225,7 +225,11 @@ def finish_run(pipeline: Pipeline) -> dict[str, Any]:
     from curation.export_split import export_as_configured
     from curation.funnel import build_funnel
     from curation.report.build import write_report
+    from curation.report.usual import usual_alarms, write_usual
 
+    write_usual(pipeline)
+    for alarm in usual_alarms(pipeline):
+        log.warning("%s: %s", alarm["step"], alarm["text"])
     funnel = build_funnel(pipeline)
     run = pipeline.run
     try:

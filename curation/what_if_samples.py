@@ -162,7 +162,7 @@ def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
         return named
     limits = [step.thresholds() for step in (old, new)]
     moved = [name for name in known if list(limits[0].get(name, ())) != list(limits[1].get(name, ()))]
-    settings = [step.config.deciding() for step in (old, new)]
+    settings = [step.config.model_dump(mode="json") for step in (old, new)]
     by_word = any(isinstance(value, str) and settings[0].get(key) != value for key, value in settings[1].items())
     labels = [score.name for score in old.score_columns if pa.types.is_string(score.type)][:_MAX_LABELS]
     return [*(labels if by_word or not moved else ()), *moved] or [name for name in known if name in limits[0]]

@@ -181,7 +181,7 @@ def _same_scores(placed: PlacedStep, step: Step) -> bool:
 
 
 def _changed_fields(old: Step, new: Step) -> list[str]:
-    before, after = old.config.deciding(), new.config.deciding()
+    before, after = (step.config.model_dump(mode="json", exclude=set(step.config.limits)) for step in (old, new))
     return [key for key in after if before.get(key) != after[key]]
 
 
@@ -208,7 +208,7 @@ def _settings(old: RunConfig, new: RunConfig, decisive: set[str]) -> Iterator[Se
 def _decides(config: RunConfig, key: str) -> bool:
     name, _, rest = key.partition(".")
     step = next(step for step in config.steps if step.name == name)
-    return rest.partition(".")[0] in step.config.deciding()
+    return rest.partition(".")[0] not in step.config.limits
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def write_report(run_folder: Path) -> Path:
 
 def _page(facts: RunFacts, found: Collected) -> str:
     totals = {step["name"]: step for step in facts.funnel["steps"]}
-    steps = step_views(found, facts.shards, totals)
+    steps = step_views(found, facts.shards, totals, facts.usual)
     quarantine, oddities = sample_quarantine(facts.run.quarantine)
     facts.problems.extend(oddities)
     pack = pack_view(facts)

@@ -40,6 +40,8 @@ class RunFacts:
     """Files that were named and not read: source, why."""
     notes: list[str] = field(default_factory=list)
     """What ingest says of the run as a whole."""
+    usual: dict[str, Any] = field(default_factory=dict)
+    """By step what `curation.report.usual` found: rules that take nothing or far more than usual; of finished runs only."""
     pack: dict[str, Any] | None = None
     config_text: str = ""
     problems: list[str] = field(default_factory=list)
@@ -96,6 +98,8 @@ def read_facts(folder: Path) -> RunFacts:
         _steps_of_config(facts)
         if funnel is not None:
             facts.funnel, facts.finished = funnel, True
+    if facts.finished:
+        facts.usual = _usual(facts)
     if facts.funnel["packed"] is not None or not facts.finished:
         facts.pack = _read(facts, run.pack / "_done.json")
     return facts
@@ -143,6 +147,20 @@ def _steps_of_funnel(facts: RunFacts) -> None:
     """Folders of a finished run: the funnel names each step's digest, so no code of today is asked."""
     for index, step in enumerate(facts.funnel["steps"]):
         _add_step(facts, index, step["name"], facts.run.steps / f"{index + 1:02d}-{step['name']}-{step['digest']}")
+
+
+def _usual(facts: RunFacts) -> dict[str, Any]:
+    """What was found of the verdicts that the run ended with, by step."""
+    from curation.report.usual import usual_of
+
+    found = {}
+    for step in facts.funnel["steps"]:
+        try:
+            found[step["name"]] = usual_of(facts.run.report, step["name"], step.get("digest", ""))
+        except CorpusmillError as error:
+            facts.problems.append(str(error))
+            break
+    return found
 
 
 def _steps_of_config(facts: RunFacts) -> None:

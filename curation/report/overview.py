@@ -81,8 +81,8 @@ def alarms(facts: RunFacts, found: Collected, steps: Sequence[StepView]) -> list
             if reason.heavy and step.totals["docs_in"] > 1:
                 part = share(reason.n, step.totals["docs_in"])
                 look.append(Alarm("look", f"{reason.name} took {part} of what {step.name} looked at.", step.anchor))
-        if step.silent:
-            names, n_in = ", ".join(step.silent), step.totals["docs_in"]
+        if step.marks.silent:
+            names, n_in = ", ".join(step.marks.silent), step.totals["docs_in"]
             look.append(
                 Alarm("look", f"Never fired although {step.name} looked at {n_in:,} documents: {names}.", step.anchor)
             )

@@ -76,7 +76,7 @@ def facts_view(step: str, facts: Mapping[str, Any]) -> FactsView | None:
     lines += [
         Fact(name.replace("_", " "), text)
         for name in facts
-        if name not in ("alarms", SET_ASIDE) and (text := text_of(facts[name]))
+        if name not in ("alarms", "hits", SET_ASIDE) and (text := text_of(facts[name]))
     ]
     return FactsView("What the step says", lines[:MAX_FACTS]) if lines else None
 

@@ -6,7 +6,7 @@ Reads a few hundred documents and their verdict rows by place; nothing else of t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,17 +19,17 @@ from curation.report.compare import Comparison, compare
 from curation.report.excerpt import Excerpt, shown
 from curation.report.groups import find_members, size_classes
 from curation.report.numbers import share, value, value_beside
+from curation.report.rule_marks import RuleMarks, rule_marks
 from curation.report.samples import Place, Sampled, find_documents, read_samples
 from curation.report.sketch import Sketch
 from curation.report.step_facts import FactsView, alarms_of, facts_view
 from curation.report.tally import TallyTable
+from curation.report.usual_sources import hits_of
 from curation.score_words import list_words
 from curation.shards import Shard, open_table
 
 __all__ = ["Chart", "CopyGroup", "Reason", "Sample", "SampleGroup", "StepView", "step_views"]
 
-LOOKED_ENOUGH = 1000
-"""Documents after which a rule that never fired is worth naming."""
 MAX_LABEL_ROWS = 15
 MAX_LIST_ITEMS = 6
 """Items of a score that is a list, which a sample shows."""
@@ -122,8 +122,7 @@ class StepView:
     closed: bool
     n_shards: int
     reasons: list[Reason]
-    silent: list[str]
-    """Reasons that never fired although the step saw enough documents."""
+    marks: RuleMarks
     charts: list[Chart] = field(default_factory=list)
     labels: list[TallyTable] = field(default_factory=list)
     groups: list[SampleGroup] = field(default_factory=list)
@@ -139,14 +138,24 @@ class StepView:
         return int(self.totals["docs_in"] - self.totals["docs_kept"])
 
 
-def step_views(found: Collected, shards: Sequence[Shard], totals: dict[str, dict[str, Any]]) -> list[StepView]:
+def step_views(
+    found: Collected,
+    shards: Sequence[Shard],
+    totals: dict[str, dict[str, Any]],
+    usual: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[StepView]:
     """The views of all steps.
 
     Args:
         totals: the funnel's line of each closed step, by name.
+        usual: what is not as usual in a step, by name; see `curation.report.usual`.
     """
     reader = _Reader(shards, found.steps)
-    return [_view(step, reader, totals.get(step.step.name)) for step in found.steps]
+    names = [step.step.name for step in found.steps]
+    return [
+        _view(step, reader, totals.get(name), (usual or {}).get(name, {}))
+        for step, name in zip(found.steps, names, strict=True)
+    ]
 
 
 class _Reader:
@@ -207,7 +216,7 @@ def _read_verdicts(step: StepPass, shards: Sequence[Shard], places: Iterable[Pla
     return found
 
 
-def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> StepView:
+def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None, usual: Mapping[str, Any]) -> StepView:
     card = step.step.card
     dropped = totals["dropped"] if totals else {name: n for name, n in step.counts.items() if n}
     shown_totals = totals or {
@@ -226,6 +235,7 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
             key=lambda pair: -pair[1],
         )
     ]
+    counts = {reason.name: reason.n for reason in reasons}
     view = StepView(
         number=step.step.index + 1,
         name=step.step.name,
@@ -235,10 +245,10 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
         closed=totals is not None,
         n_shards=step.n_shards,
         reasons=reasons,
-        silent=_silent(reasons) if n_in >= LOOKED_ENOUGH else [],
+        marks=(marks := rule_marks(counts, n_in, usual, hits_of(step.step.name, step.step.facts))),
         not_drawn=sorted(step.not_drawn),
         facts=facts_view(step.step.name, step.step.facts),
-        alarms=alarms_of(step.step.facts),
+        alarms=[*alarms_of(step.step.facts), *marks.alarms],
     )
     _add_scores(view, step)
     view.groups = _sample_groups(step, reader, reasons)
@@ -246,11 +256,6 @@ def _view(step: StepPass, reader: _Reader, totals: dict[str, Any] | None) -> Ste
         view.group_sizes = size_classes(step.groups.sizes)
         view.copies = _copy_groups(step, reader)
     return view
-
-
-def _silent(reasons: Sequence[Reason]) -> list[str]:
-    """Reasons that never fired; most runs have no earlier one, so that its copies are missing says nothing."""
-    return [reason.name for reason in reasons if not reason.n and not reason.name.endswith(EARLIER_SUFFIX)]
 
 
 def _add_scores(view: StepView, step: StepPass) -> None:

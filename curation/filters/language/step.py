@@ -121,6 +121,23 @@ class Language(Filter):
     def score_config(self) -> Mapping[str, Any]:
         return {"voters": list(self.config.voters)}
 
+    def off_reasons(self) -> set[str]:
+        """Reasons that these settings never give: that they are silent says nothing."""
+        settings = self.config
+        policies = {
+            "no_language": settings.no_language,
+            "too_short": settings.short,
+            "undecided": settings.undecided,
+            "unwanted": settings.unwanted if settings.wanted else "keep",
+            "mixed": settings.mixed,
+        }
+        off = {f"language.{why}" for why, policy in policies.items() if policy != "drop"}
+        if not settings.min_share:
+            off.add("language.low_share")
+        if not any([settings.min_confidence, *settings.min_confidence_of.values()]):
+            off.add("language.low_confidence")
+        return off
+
     def model_checksums(self) -> Mapping[str, str]:
         try:
             paths = {"lid.176.ftz": lid176(), "langdetect": installed("langdetect", "profiles")}
