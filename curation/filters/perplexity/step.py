@@ -132,8 +132,9 @@ class Perplexity(Filter):
         return self.config.engine == "ngram" and self.config.model is None
 
     def score_config(self) -> Mapping[str, Any]:
+        """How models read, and which documents the second one is asked about; which models they are, checksums say."""
         settings = self.config
-        found: dict[str, Any] = {"reading": settings.reading()}
+        found: dict[str, Any] = {"reading": settings.reading(), "shipped": self._shipped}
         if (cascade := settings.cascade) is not None:
             band = cascade.model_dump(mode="json", include={"low", "high", "unit", "sample_share"})
             found["cascade"] = {**band, "reading": cascade.reading(), "min_tokens": settings.min_tokens}

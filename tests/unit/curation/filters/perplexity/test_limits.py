@@ -31,7 +31,7 @@ def test_every_other_language_has_the_widest_limits() -> None:
 
 def test_rows_get_the_limits_of_their_label() -> None:
     """The config before the table; none, where the models are not those that ship."""
-    labels = pa.array(["eng_Latn", "xxx_Latn", "eng_Latn", "und"])
+    labels = pa.array(["eng_Latn", "xxx_Zzzz", "eng_Latn", "und"])
     config = PerplexityConfig.model_validate(
         {"languages": {"eng": {"max_bits_per_character": 29, "max_perplexity": 7}}}
     )
