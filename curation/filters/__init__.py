@@ -9,5 +9,6 @@ FILTERS: dict[str, str] = {
     "html_noise": "curation.filters.html_noise:HtmlNoise",
     "language": "curation.filters.language:Language",
     "length": "curation.filters.length:Length",
+    "perplexity": "curation.filters.perplexity:Perplexity",
     "rules": "curation.filters.rules:Rules",
 }
