@@ -12,7 +12,7 @@ valid sequence, they count ("Ã©", "â€™"). Ordinary text has such neighbou
 sequences of Windows-1251 count only where at least half of the characters that could take part in one do.
 Double-byte text read as Latin-1 shows as runs of its upper half: from four neighbours on, three of them letters, all count.
 A reader of Shift_JIS or GB 18030 takes the first two bytes of a character of U+3000 to U+9FFF for one letter, and those are few
-(縺 繧 繝 荳; 鐨 涓 锛 鍥): 448 and 384 letters, made here from the encodings themselves, most of them rare.
+(縺 繧 繝 荳; 鐨 涓 锛 鍥): 953 letters, made here from the encodings themselves, most of them rare.
 
 misread_han is undefined where there are fewer than 20 Han letters, inverted_case where there are fewer than 10 such words.
 Sources: ftfy (Speer 2019) turns text back and looks whether it makes sense; this looks for what can be turned back. The
@@ -60,9 +60,11 @@ def _bytes_of(*encodings: str) -> Table:
 
 
 def _misread() -> Table:
-    """uint8[0x5200]: 1 for U+4E00 + i that Shift_JIS or GB 18030 shows for the first bytes of U+3000 to U+9FFF in UTF-8."""
+    """uint8[0x5200]: 1 for U+4E00 + i that Shift_JIS or GB 18030 shows for the first bytes of U+3000 to U+9FFF, or of U+F000 to
+    U+FFFF (full-width signs), in UTF-8."""
     table = np.zeros(0x5200, np.uint8)
-    for encoding, leads in (("cp932", range(0xE3, 0xEA)), ("gbk", range(0xE4, 0xEA))):
+    leads = (*range(0xE3, 0xEA), 0xEF)
+    for encoding in ("cp932", "gbk"):
         for pair in ((lead, second) for lead in leads for second in range(0x80, 0xC0)):
             shown = bytes(pair).decode(encoding, "ignore")
             if len(shown) == 1 and 0x4E00 <= ord(shown) < 0xA000:

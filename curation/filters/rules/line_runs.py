@@ -80,10 +80,10 @@ def _goes_on(first: Int, end: Int, signs: Int64s) -> Int:
     while p > first and p > end - 4 and byte_at(p) & 0xC0 == 0x80:
         p -= 1
     code, _ = decode(p, end)
+    found = 0
     for sign in signs:
-        if sign == code:
-            return True
-    return False
+        found |= sign == code
+    return found
 
 
 @inlined
@@ -120,12 +120,13 @@ def _visit(
             of_row[LINES] += 1
             of_row[CHARS] += chars[line]
             first, last = line_words[line], line_words[line + 1]
-            numbers, others, units, unspaced = 0, 0, 0.0, False
+            numbers, others, units, unspaced = 0, 0, 0.0, 0
             for word in range(first, last):
                 kind = np.uint64(kinds[word])
                 numbers += kind == NUMBER
                 others += kind != NUMBER and kind != LETTER
-                unspaced |= kind > LAST_SPACED
+                if kind > LAST_SPACED:
+                    unspaced = 1
                 units += weights[kind]
                 if units > UNSPACED_UNITS and others > numbers:
                     break  # neither loose nor a row, whatever follows
