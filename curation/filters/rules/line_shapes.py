@@ -80,7 +80,7 @@ def measure(parts: Parts) -> Measures:
     _sum_lines(parts.line_flags, parts.line_chars, parts.lines.offsets, sums)
     _judge_lines(
         *(parts.line_flags, parts.line_chars, parts.line_sentences, parts.line_words, parts.lines.offsets),
-        *(parts.hashes, parts.word_kinds, parts.word_chars, _c4_words(), sums),
+        *(parts.hashes, parts.word_kinds, parts.word_chars, parts.word_sums, _c4_words(), sums),
     )
     lines, sentences = sums[:, LINES], parts.signs[:, Count.SENTENCE]
     unended = parts.signs[:, Count.UNENDED]
@@ -137,33 +137,34 @@ def _is_policy(hashes: Hashes, first: Int, word: Int, known: Hashes) -> Int:
 
 
 @inlined
-def _is_kept(
-    hashes: Hashes, kinds: npt.NDArray[np.uint8], chars: Int32s, first: Int, last: Int, known: Hashes, perhaps: Int
-) -> Int:
-    """Whether C4 keeps a line of these words, whatever its end.
-
-    `perhaps` has a one for the low six bits of each word that can end a phrase: sorts most words out at once.
-    """
-    units = 0.0
-    for word in range(first, last):
-        units += UNITS[np.uint64(kinds[word])]
-        if chars[word] > C4_WORD:
-            return False
-        if perhaps >> (hashes[word] & np.uint64(63)) & np.uint64(1) and _is_policy(hashes, first, word, known):
-            return False
-    return units >= C4_UNITS
+def _has_any(hashes: Hashes, known: Hashes) -> Int:
+    """Whether any word can end a phrase of policies: most texts have none, and none of their lines is looked through."""
+    a, b, c, d = known[JAVASCRIPT], known[USE], known[POLICY], known[COOKIES]
+    found = 0
+    for i in range(len(hashes)):
+        found += (hashes[i] == a) | (hashes[i] == b) | (hashes[i] == c) | (hashes[i] == d)
+    return found > 0
 
 
 @inlined
-def _says_little(kinds: npt.NDArray[np.uint8], first: Int, last: Int) -> Int:
-    """Whether the words with letters say less than `FEW_UNITS`."""
+def _breaks_c4(hashes: Hashes, chars: Int32s, first: Int, last: Int, known: Hashes) -> Int:
+    """Whether the words of a line have one that is too long, "javascript" or a phrase of policies."""
+    for word in range(first, last):
+        if chars[word] > C4_WORD or _is_policy(hashes, first, word, known):
+            return True
+    return False
+
+
+@inlined
+def _says(kinds: npt.NDArray[np.uint8], first: Int, last: Int, least: float, numbers: bool) -> Int:
+    """Whether words, or those with letters, say so many units at least."""
     units = 0.0
     for word in range(first, last):
-        if kinds[word] != NUMBER:
+        if numbers or kinds[word] != NUMBER:
             units += UNITS[np.uint64(kinds[word])]
-            if units >= FEW_UNITS:
-                return False
-    return True
+            if units >= least:
+                return True
+    return False
 
 
 @kernel
@@ -176,20 +177,22 @@ def _judge_lines(
     hashes: Hashes,
     kinds: npt.NDArray[np.uint8],
     chars: Int32s,
+    word_sums: Int64s,
     known: Hashes,
     sums: Int64s,
 ) -> None:
     """Kept sentences and removable words of each document."""
-    perhaps = np.uint64(0)
-    for ending in range(TERMS):
-        perhaps |= np.uint64(1) << (known[ending] & np.uint64(63))
     for row in range(len(offsets) - 1):
         mine = sums[row]
+        words = hashes[line_words[offsets[row]] : line_words[offsets[row + 1]]]
+        has_long, has_any = word_sums[row, 2] > C4_WORD, _has_any(words, known)
         for line in range(offsets[row], offsets[row + 1]):
             if line_chars[line] == 0:
                 continue
             first, last = line_words[line], line_words[line + 1]
-            if flags[line] & IN_CAPITALS or _says_little(kinds, first, last):
+            if flags[line] & IN_CAPITALS or not _says(kinds, first, last, FEW_UNITS, False):
                 mine[REMOVABLE] += last - first
-            if sentences[line] > 0 and flags[line] & (ENDED | ELLIPSIS) == ENDED:
-                mine[KEPT] += sentences[line] if _is_kept(hashes, kinds, chars, first, last, known, perhaps) else 0
+            is_kept = sentences[line] > 0 and flags[line] & (ENDED | ELLIPSIS) == ENDED
+            if is_kept and _says(kinds, first, last, C4_UNITS, True):
+                suspect = has_long or (has_any and _has_any(hashes[first:last], known))
+                mine[KEPT] += 0 if suspect and _breaks_c4(hashes, chars, first, last, known) else sentences[line]

@@ -27,6 +27,9 @@ Hashes = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
 
 
+LAST_SPACED = int(WordKind.WORD)
+
+
 class Parts(NamedTuple):
     """The parts of n documents.
 
@@ -45,6 +48,10 @@ class Parts(NamedTuple):
     """int32[n_words]: characters of each word."""
     word_kinds: npt.NDArray[np.uint8]
     """uint8[n_words]: `WordKind` of each word."""
+    kind_counts: Int64s
+    """int64[n, len(WordKind)]: words of each kind."""
+    word_sums: Int64s
+    """int64[n, 3]: characters of all words, of the words of spaced scripts, and of the longest word."""
     lines: Spans
     """Where the lines are, without the blanks at their ends; blank lines are empty spans."""
     line_hashes: Hashes
@@ -80,8 +87,8 @@ def parts_of(texts: pa.Array) -> Parts:
     line_flags = np.empty(len(lines.starts), np.uint8)
     signs = np.zeros((n, N_COUNTS), np.int64)
     visit_signs(data, offsets, *lines, signs, line_chars, line_sentences, line_flags)
-    units = np.empty(n)
-    _sum_units(word_kinds, words.offsets, UNITS, units)
+    kind_counts, word_sums = np.zeros((n, len(WordKind)), np.int64), np.zeros((n, 3), np.int64)
+    _count_words(word_kinds, word_chars, words.offsets, kind_counts, word_sums)
     line_words = np.empty(len(lines.starts) + 1, np.int64)
     _place_words(words.starts, lines.ends, line_words)
     return Parts(
@@ -91,6 +98,8 @@ def parts_of(texts: pa.Array) -> Parts:
         hashes=hashes,
         word_chars=word_chars,
         word_kinds=word_kinds,
+        kind_counts=kind_counts,
+        word_sums=word_sums,
         lines=lines,
         line_hashes=line_hash,
         line_words=line_words,
@@ -100,7 +109,7 @@ def parts_of(texts: pa.Array) -> Parts:
         signs=signs,
         characters=signs[:, 1:8].sum(axis=1),
         letters=letters,
-        units=units,
+        units=kind_counts @ UNITS,
     )
 
 
@@ -133,17 +142,21 @@ def _words(data: Bytes, offsets: Int64s) -> tuple[Spans, Hashes, Int32s, npt.NDA
 
 
 @kernel
-def _sum_units(
-    kinds: npt.NDArray[np.uint8], offsets: Int64s, weights: npt.NDArray[np.float64], units: npt.NDArray[np.float64]
-) -> None:
-    """Units of each document. Counted by kind first, so that the sum does not depend on the order of words."""
+def _count_words(kinds: npt.NDArray[np.uint8], chars: Int32s, offsets: Int64s, counts: Int64s, sums: Int64s) -> None:
+    """Fill `kind_counts` and `word_sums`. One loop for each figure, since such loops run on many words at once."""
     for row in range(len(offsets) - 1):
-        counts = np.zeros(8, np.int64)
-        for word in range(offsets[row], offsets[row + 1]):
-            counts[np.uint64(kinds[word])] += 1
-        units[row] = 0.0
-        for kind in range(len(weights)):
-            units[row] += counts[kind] * weights[kind]
+        of, sizes = kinds[offsets[row] : offsets[row + 1]], chars[offsets[row] : offsets[row + 1]]
+        for kind in range(counts.shape[1]):
+            n = 0
+            for i in range(len(of)):
+                n += of[i] == kind
+            counts[row, kind] = n
+        total, spaced, longest = 0, 0, np.int32(0)
+        for i in range(len(of)):
+            total += sizes[i]
+            spaced += sizes[i] if of[i] <= LAST_SPACED else 0
+            longest = max(longest, sizes[i])
+        sums[row, 0], sums[row, 1], sums[row, 2] = total, spaced, longest
 
 
 @kernel

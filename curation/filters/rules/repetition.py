@@ -18,6 +18,8 @@ Where nothing repeats, nothing is looked up: an n-gram can only repeat where bot
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -48,21 +50,14 @@ COLUMNS = (
 )
 
 K = np.uint64(0x9E3779B97F4A7C15)
-EMPTY = np.uint64(0)
 
 
 def measure(parts: Parts) -> dict[str, npt.NDArray[np.float32]]:
     """Shares of each document, float32[n]; 0 where it has no words."""
     n = len(parts.offsets) - 1
     shares = np.zeros((n, len(COLUMNS)), np.float32)
-    _repetition(parts.hashes, parts.word_chars, parts.words.offsets, shares)
+    _repetition(parts.hashes, parts.word_chars, parts.words.offsets, parts.word_sums, shares)
     return {column.name: shares[:, i] for i, column in enumerate(COLUMNS)}
-
-
-@inlined
-def _pair(hashes: Hashes, i: Int) -> Int:
-    """Hash of the 2-gram at word `i`."""
-    return (hashes[np.uint64(i)] * K) ^ hashes[np.uint64(i + 1)]
 
 
 @inlined
@@ -75,31 +70,68 @@ def _power(n: Int) -> Int:
 
 
 @inlined
-def _sift_pairs(hashes: Hashes, m: Int, seen: npt.NDArray[np.uint8], places: Int32s, keys: Hashes) -> Int:
-    """Places and hashes of the 2-grams that may occur more than once, in order; returns how many.
-
-    `seen`: uint8, room for a byte for each of 4 to 8 times `m`.
-    """
-    bits = _power(4 * m)
-    seen[: 1 << bits] = 0
-    at, shift = address_of(seen), np.uint64(64 - bits)
+def _pairs(hashes: Hashes, m: Int, places: Int32s, keys: Hashes) -> Int:
+    """Places and keys of all 2-grams; returns how many."""
     for i in range(m - 1):
-        p = at + np.int64(_pair(hashes, i) * K >> shift)
-        store_byte(p, 1 + (byte_at(p) != 0))
-    n = np.uint64(0)
-    for i in range(m - 1):
-        key = _pair(hashes, i)
-        places[n] = i
-        keys[n] = key
-        n += np.uint64(byte_at(at + np.int64(key * K >> shift)) == 2)
-    return np.int64(n)
+        places[i] = i
+        keys[i] = hashes[i] * K ^ hashes[i + 1]
+    return m - 1
 
 
 @inlined
-def _number(keys: Hashes, n: Int, table: Hashes, ids: Int32s, classes: Int32s, sizes: Int32s) -> Int:
-    """Give equal keys one number: `classes[i]` of `keys[i]`, `sizes` of each; returns how many there are.
+def _tally(keys: Hashes, n: Int, tallies: npt.NDArray[np.uint8]) -> tuple[Int, Int]:
+    """Count keys by their highest bits, up to 255: no key occurs more often than its tally says. Exponent, largest tally.
 
-    `table` and `ids` have room for the first power of two that is not below 2 `n`.
+    `tallies`: uint8, room for the first power of two that is not below 4 `n`.
+    """
+    bits = _power(4 * n)
+    tallies[: 1 << bits] = 0
+    at, shift, largest = address_of(tallies), np.uint64(64 - bits), 0
+    for i in range(n):
+        p = at + np.int64(keys[i] * K >> shift)
+        tally = byte_at(p)
+        tally += tally < 255
+        store_byte(p, tally)
+        largest = max(largest, tally)
+    return bits, largest
+
+
+@inlined
+def _select(
+    places: Int32s,
+    keys: Hashes,
+    n: Int,
+    tallies: npt.NDArray[np.uint8],
+    bits: Int,
+    least: Int,
+    to: tuple[Int32s, Hashes],
+) -> Int:
+    """Copy places and keys of at least that tally; returns how many."""
+    at, shift, left = address_of(tallies), np.uint64(64 - bits), np.uint64(0)
+    for i in range(n):
+        to[0][left], to[1][left] = places[i], keys[i]
+        left += np.uint64(byte_at(at + np.int64(keys[i] * K >> shift)) >= least)
+    return np.int64(left)
+
+
+@inlined
+def _neighbours(places: Int32s, keys: Hashes, n: Int, length: Int, hashes: Hashes) -> Int:
+    """From n-grams that may repeat to the (n+1)-grams that may: where the next place may too. Returns how many."""
+    left = np.uint64(0)
+    for i in range(n - 1):
+        place = places[i]
+        keys[left] = keys[i] * K ^ hashes[np.uint64(place + length)]
+        places[left] = place
+        left += np.uint64(places[i + 1] == place + 1)
+    return np.int64(left)
+
+
+@inlined
+def _number(keys: Hashes, n: Int, ids: Int32s, class_keys: Hashes, classes: Int32s, sizes: Int32s) -> Int:
+    """Give equal keys one number: `classes[i]` of `keys[i]`, negative (~number) where it is the first.
+
+    `sizes` and `class_keys` of each class are filled; returns how many there are. `ids` is an open hash table with room for
+    the first power of two that is not below 2 `n`; keys are kept by class, since classes are few and so stay in cache.
     """
     bits = _power(2 * n)
     mask, shift = (np.uint64(1) << np.uint64(bits)) - np.uint64(1), np.uint64(64 - bits)
@@ -108,111 +140,128 @@ def _number(keys: Hashes, n: Int, table: Hashes, ids: Int32s, classes: Int32s, s
     for i in range(n):
         key = keys[i]
         slot = key * K >> shift
-        while ids[slot] >= 0 and table[slot] != key:
-            slot = slot + np.uint64(1) & mask
-        if ids[slot] < 0:
-            table[slot], ids[slot] = key, n_classes
-            sizes[n_classes] = 0
-            n_classes += 1
         number = ids[slot]
-        classes[i] = number
-        sizes[number] += 1
+        while number >= 0 and class_keys[np.uint64(number)] != key:
+            slot = slot + np.uint64(1) & mask
+            number = ids[slot]
+        if number < 0:
+            ids[slot] = n_classes
+            class_keys[n_classes], sizes[n_classes] = key, 1
+            classes[i] = ~n_classes
+            n_classes += 1
+        else:
+            sizes[np.uint64(number)] += 1
+            classes[i] = number
     return n_classes
 
 
 @inlined
-def _keep_repeated(places: Int32s, classes: Int32s, n: Int, sizes: Int32s) -> Int:
-    """Drop what occurs once; returns how many are left."""
-    left = np.uint64(0)
-    for i in range(n):
-        places[left], classes[left] = places[i], classes[i]
-        left += np.uint64(sizes[classes[i]] > 1)
-    return np.int64(left)
+def _cover(place: Int, covered: Int, length: Int, chars: Int32s) -> tuple[Int, Int]:
+    """Characters of the words of an n-gram from word `covered` on, and the word after them."""
+    total, word = 0, np.uint64(max(place, covered))
+    end = np.uint64(place + length)
+    while word < end:
+        total += np.int64(chars[word])
+        word += np.uint64(1)
+    return total, np.int64(word)
 
 
 @inlined
-def _top_chars(
-    places: Int32s, classes: Int32s, n: Int, length: Int, chars: Int32s, sizes: Int32s, n_classes: Int, work: Int32s
+def _top(
+    places: Int32s, keys: Hashes, n: Int, length: Int, tallied: tuple[Any, Int, Int], chars: Int32s, room: Any
 ) -> Int:
-    """Characters that the most frequent n-gram covers; of several the one that covers most.
+    """Characters that the most frequent n-gram covers; of several the one that covers most. 0 where none repeats.
 
-    `work`: int32, room for twice the classes.
+    Only those of the largest tally are looked up. Where none of these occurs as often as the tally says (several share
+    it), those that may occur as often as the most frequent of them are.
     """
-    most = 0
+    tallies, bits, least = tallied
+    some_places, some_keys, ids, class_keys, classes, sizes, work = room
+    most, n_classes, some = 0, 0, 0
+    for _ in range(2):
+        some = _select(places, keys, n, tallies, bits, least, (some_places, some_keys))
+        n_classes = _number(some_keys, some, ids, class_keys, classes, sizes)
+        for number in range(n_classes):
+            most = max(most, np.int64(sizes[number]))
+        if most >= least:
+            break
+        least = max(most, 2)
+    if most < 2:
+        return 0
     for number in range(n_classes):
-        most = max(most, sizes[number])
         work[2 * number], work[2 * number + 1] = 0, -1
     best = 0
-    for i in range(n):
-        number = classes[i]
+    for i in range(some):
+        number = np.int64(classes[i])
+        number = np.uint64(max(number, ~number))
         if sizes[number] == most:
-            word = max(places[i], work[2 * number + 1])
-            while word < places[i] + length:
-                work[2 * number] += chars[word]
-                word += 1
-            work[2 * number + 1] = word
-            best = max(best, work[2 * number])
+            total, word = _cover(some_places[i], work[number * np.uint64(2) + np.uint64(1)], length, chars)
+            work[number * np.uint64(2)] += total
+            work[number * np.uint64(2) + np.uint64(1)] = word
+            best = max(best, np.int64(work[number * np.uint64(2)]))
     return best
 
 
 @inlined
-def _duplicate_chars(
-    places: Int32s, classes: Int32s, n: Int, length: Int, chars: Int32s, n_classes: Int, work: Int32s
-) -> Int:
-    """Characters in n-grams that occurred before. `work`: int32, room for the classes."""
-    work[:n_classes] = 0
+def _duplicate(places: Int32s, classes: Int32s, n: Int, length: Int, chars: Int32s) -> Int:
+    """Characters in n-grams that occurred before."""
     covered, total = 0, 0
     for i in range(n):
-        if work[classes[i]] == 0:
-            work[classes[i]] = 1
-            continue
-        word = max(places[i], covered)
-        while word < places[i] + length:
-            total += chars[word]
-            word += 1
-        covered = word
+        if classes[i] >= 0:
+            more, covered = _cover(places[i], covered, length, chars)
+            total += more
     return total
 
 
 @inlined
-def _longer(places: Int32s, classes: Int32s, n: Int, keys: Hashes) -> Int:
-    """From n-grams that repeat to the (n+1)-grams that may: those whose next place repeats too. Returns how many."""
-    left = np.uint64(0)
-    for i in range(n - 1):
-        keys[left] = np.uint64(classes[i]) << np.uint64(32) | np.uint64(classes[i + 1])
-        places[left] = places[i]
-        left += np.uint64(places[i + 1] == places[i] + 1)
+def _longer(places: Int32s, classes: Int32s, n: Int, sizes: Int32s, keys: Hashes) -> Int:
+    """From n-grams to the (n+1)-grams that may repeat: where it and its neighbour do. Returns how many.
+
+    Their places and keys are written over the old ones; the key is the pair of classes, so it is exact.
+    """
+    left, before, before_place = np.uint64(0), np.uint64(0), -2
+    for i in range(n):
+        number, place = np.int64(classes[i]), np.int64(places[i])
+        number = np.uint64(max(number, ~number))
+        repeats = sizes[number] > 1
+        keys[left] = before << np.uint64(32) | number
+        places[left] = before_place
+        left += np.uint64(repeats and before_place == place - 1)
+        before = number
+        before_place = place if repeats else -2
     return np.int64(left)
 
 
 @kernel
-def _repetition(hashes: Hashes, chars: Int32s, offsets: Int64s, shares: npt.NDArray[np.float32]) -> None:
+def _repetition(
+    hashes: Hashes, chars: Int32s, offsets: Int64s, totals: Int64s, shares: npt.NDArray[np.float32]
+) -> None:
     longest = 1
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    seen = np.empty(1 << _power(4 * longest), np.uint8)
-    places, keys = np.empty(longest, np.int32), np.empty(longest, np.uint64)
+    # Room that is not used is never touched, so costs no memory.
+    tallies, ids = np.empty(1 << _power(4 * longest), np.uint8), np.empty(1 << _power(2 * longest), np.int32)
+    places, keys, class_keys = np.empty(longest, np.int32), np.empty(longest, np.uint64), np.empty(longest, np.uint64)
+    some_places, some_keys = np.empty(longest, np.int32), np.empty(longest, np.uint64)
     classes, sizes, work = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(2 * longest, np.int32)
-    table, ids = np.empty(16, np.uint64), np.empty(16, np.int32)
+    room = some_places, some_keys, ids, class_keys, classes, sizes, work
     for row in range(len(offsets) - 1):
         first, m = offsets[row], offsets[row + 1] - offsets[row]
         mine, sizes_of_words = hashes[first : first + m], chars[first : first + m]
-        total = 0
-        for i in range(m):
-            total += sizes_of_words[i]
-        n = _sift_pairs(mine, m, seen, places, keys) if m > 1 else 0
-        for length in range(2, LONGEST + 1):
+        n = _pairs(mine, m, places, keys)
+        for length in range(2, DUPLICATE[0] + 1):
+            bits, largest = _tally(keys, n, tallies)
+            if largest < 2:
+                n = 0
+                break
+            n = _select(places, keys, n, tallies, bits, 2, (places, keys))
+            if length < DUPLICATE[0]:
+                found = _top(places, keys, n, length, (tallies, bits, largest), sizes_of_words, room)
+                shares[row, length - 2] = found / totals[row, 0]
+                n = _neighbours(places, keys, n, length, mine)
+        for length in range(DUPLICATE[0], LONGEST + 1):
             if n < 2:
                 break
-            if 1 << _power(2 * n) > len(table):
-                table, ids = np.empty(1 << _power(2 * n), np.uint64), np.empty(1 << _power(2 * n), np.int32)
-            n_classes = _number(keys, n, table, ids, classes, sizes)
-            n = _keep_repeated(places, classes, n, sizes)
-            if n == 0:
-                break
-            if length < DUPLICATE[0]:
-                found = _top_chars(places, classes, n, length, sizes_of_words, sizes, n_classes, work)
-            else:
-                found = _duplicate_chars(places, classes, n, length, sizes_of_words, n_classes, work)
-            shares[row, length - 2] = found / total
-            n = _longer(places, classes, n, keys)
+            _number(keys, n, ids, class_keys, classes, sizes)
+            shares[row, length - 2] = _duplicate(places, classes, n, length, sizes_of_words) / totals[row, 0]
+            n = _longer(places, classes, n, sizes, keys)

@@ -11,6 +11,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
+from curation.filters.length import LETTERS_PER_UNIT
 from curation.text.decode import decode
 from curation.text.jit import inlined
 from curation.text.memory import Int
@@ -35,6 +36,9 @@ __all__ = [
     "END",
     "SENTENCE_ENDS",
     "WIDE_END",
+    "WIDTH",
+    "WIDTHS",
+    "WIDTH_UNIT",
     "Sign",
     "sign_at",
     "sign_of",
@@ -57,8 +61,17 @@ class Sign(IntEnum):
     """What is left: symbols, emoji, unassigned and private characters, U+FFFD."""
 
 
-BRACKET, END, WIDE_END, CLOSER, BULLET, EMOJI, WATCHED = 8, 16, 32, 64, 128, 256, 512
-"""Bits beside the sign. WIDE_END: no blank need follow this end of a sentence. WATCHED: something else counts it."""
+BRACKET, END, WIDE_END, CLOSER, BULLET, EMOJI, WATCHED, WIDTH = 8, 16, 32, 64, 128, 256, 512, 1024
+"""Bits beside the sign. WIDE_END: no blank need follow this end of a sentence. WATCHED: something else counts it.
+From WIDTH on: which of `WIDTHS` it has."""
+
+WIDTH_UNIT = 44
+"""Parts of the width of an English character, so that all widths are whole."""
+WORD_WIDTH = 6
+"""Characters of an English word and the blank after it."""
+_LETTERS = sorted(set(LETTERS_PER_UNIT.values()))
+WIDTHS = np.array([WIDTH_UNIT, 0, *(round(WIDTH_UNIT * WORD_WIDTH / letters) for letters in _LETTERS)])
+"""int64: what a character says, in parts of an English one: any other, a mark, a letter of each kind of unspaced script."""
 
 COMMON_PUNCTUATION = (
     "!\"%&'(),-./:;?"  # ASCII
@@ -136,6 +149,9 @@ def _signs() -> npt.NDArray[np.int32]:
         signs[[ord(sign) for sign in members]] |= bit
     signs[classes == CharClass.EMOJI] |= EMOJI
     signs[[ord(sign) for sign in "#{}:wW.\u3002\u30fb" + ELLIPSES]] |= WATCHED
+    signs[classes == CharClass.MARK] |= WIDTH
+    for script, letters in LETTERS_PER_UNIT.items():
+        signs[(kinds >> 8 == script) & (classes == CharClass.LETTER)] |= WIDTH * (2 + _LETTERS.index(letters))
     return signs
 
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 
-from curation.filters.length import LETTERS_PER_UNIT
 from curation.filters.rules.links import is_ascii_word, link_at
 from curation.filters.rules.sign_table import (
     BRACKET,
@@ -23,12 +22,15 @@ from curation.filters.rules.sign_table import (
     END,
     WATCHED,
     WIDE_END,
+    WIDTH,
+    WIDTH_UNIT,
+    WIDTHS,
     Sign,
     sign_at,
     sign_of,
 )
 from curation.text.characters import chars_in
-from curation.text.decode import ascii_run, decode, kind_of, low_bits
+from curation.text.decode import ascii_run, decode, low_bits
 from curation.text.jit import inlined, kernel
 from curation.text.memory import (
     BLOCK,
@@ -42,7 +44,6 @@ from curation.text.memory import (
     trailing_zeros,
 )
 from curation.text.spans import Bytes, Int64s
-from curation.text.tables import Script
 
 __all__ = ["Count", "Line", "visit_signs"]
 
@@ -85,13 +86,7 @@ class Line(IntFlag):
     """It says less than `SHORT_WIDTH` characters of English."""
 
 
-SHORT_WIDTH = 30.0
-WORD_WIDTH = 6.0
-"""Characters of an English word and the blank after it."""
-WIDTHS = np.ones(len(Script))
-"""float64[n_scripts]: what a letter says, in characters of English."""
-for _script, _letters in LETTERS_PER_UNIT.items():
-    WIDTHS[_script] = WORD_WIDTH / _letters
+SHORT_WIDTH = 30 * WIDTH_UNIT
 
 N_COUNTS = len(Count)
 N_SIGNS = len(Sign)
@@ -102,7 +97,11 @@ N_ELLIPSES, N_LINK_CHARS, LONGEST = int(Count.ELLIPSIS), int(Count.LINK), int(Co
 N_SENTENCES, N_UNENDED, N_ALL = int(Count.SENTENCE), int(Count.UNENDED), int(Count.ALL)
 ENDED, ELLIPSIS, BULLETED = int(Line.ENDED), int(Line.ELLIPSIS), int(Line.BULLET)
 IN_CAPITALS, SHORT = int(Line.UPPER), int(Line.SHORT)
-FEW = 8
+WIDTH_BITS = WIDTH.bit_length() - 1
+SPECIAL = BRACKET | EMOJI | WATCHED | END
+SOLID = 1 << LETTER | 1 << UPPER | 1 << LOWER | 1 << NUMBER
+"""The signs of which a sentence has one at least."""
+FEW = 4
 """ASCII runs shorter than this are cheaper by character than as a block."""
 TOP = np.uint64(1 << 63)
 ONE = np.uint64(1)
@@ -138,23 +137,23 @@ def _ends_here(q: Int, end: Int, wide: Int) -> Int:
 
 
 @inlined
-def _runs(same: Int, run: Int, length: Int, counts: Int64s) -> Int:
-    """Longest run so far from the bytes that equal the one before; returns the length of the run that is open after them."""
+def _runs(same: Int, run: Int, length: Int, longest: Int) -> tuple[Int, Int]:
+    """From the bytes that equal the one before: the length of the run that is open after them, and the longest so far."""
     if same == 0:
-        return 1
+        return 1, longest
     if same & ONE:
-        counts[LONGEST] = max(counts[LONGEST], length + trailing_zeros(~same))
+        longest = max(longest, length + trailing_zeros(~same))
     left, inside = same, 1
     while left != 0:
         left &= left >> ONE
         inside += 1
-    counts[LONGEST] = max(counts[LONGEST], inside)
+    longest = max(longest, inside)
     same <<= np.uint64(64 - run)
     open_run = 0
     while open_run < run and same & TOP:
         same <<= ONE
         open_run += 1
-    return length + run if open_run == run else open_run + 1
+    return length + run if open_run == run else open_run + 1, longest
 
 
 @inlined
@@ -169,11 +168,11 @@ def _ascii_ends(p: Int, marks: Int, solid: Int, begin: Int, end: Int, fresh: Int
             counts[N_ELLIPSES] += byte_at(q - 1) == 0x2E and byte_at(q - 2) == 0x2E
         if is_ascii_word(following):
             continue
-        if (fresh or solid & (bit - ONE)) and _ends_here(q + 1, end, False):
+        if (fresh != 0 or solid & (bit - ONE) != 0) and _ends_here(q + 1, end, False):
             counts[N_SENTENCES] += 1
-            fresh = False
+            fresh = 0
             solid &= ~(bit - ONE)
-    return fresh or solid != 0
+    return fresh != 0 or solid != 0
 
 
 @inlined
@@ -221,9 +220,9 @@ def _special(p: Int, length: Int, code: Int, sign: Int, same: Int, end: Int, fre
                 counts[N_ELLIPSES] += 1
         elif code > 0x80 and (p + length == end or decode(p + length, end)[0] != code):
             counts[N_ELLIPSES] += 1
-    if sign & END and fresh and _ends_here(p + length, end, sign & WIDE_END != 0):
+    if sign & END and fresh != 0 and _ends_here(p + length, end, sign & WIDE_END != 0):
         counts[N_SENTENCES] += 1
-        return False
+        return 0
     return fresh
 
 
@@ -235,26 +234,27 @@ def _add(packed: Int, counts: Int64s) -> None:
 
 
 @inlined
-def _line(begin: Int, end: Int, limit: Int, fresh: Int, counts: Int64s) -> tuple[Int, Int]:
-    """Count the characters of a line; returns how many, and whether a sentence is open after them."""
+def _line(begin: Int, end: Int, limit: Int, is_open: Int, counts: Int64s) -> tuple[Int, Int, Int]:
+    """Count the characters of a line; returns how many, how wide, and whether a sentence is open after them."""
     p, seen, few = begin, begin, begin + 1
-    before, same, n = -1, 0, 0
-    packed, n_packed = np.uint64(0), 0
+    before, same, n, width, longest = -1, 0, 0, 0, 1
+    packed, n_packed, fresh = np.uint64(0), 0, np.int64(is_open)
     while p < end:
         if p >= few and byte_at(p) < 0x80:
-            run = ascii_run(p, end, limit)
+            run = ascii_run(p, end, limit) if p + 1 < end and byte_at(p + 1) < 0x80 else 1
             if run >= FEW:
                 mask = low_bits(run)
                 solid, blanks, links = _ascii_signs(p, mask, counts)
-                same = _runs(same_as_before(p) & mask & ~blanks, run, same, counts)
+                same, longest = _runs(same_as_before(p) & mask & ~blanks, run, same, longest)
                 marks = (bytes_in(p, 0, 0x2E, 1) | bytes_in(p, 0, 0x21, 1) | bytes_in(p, 0, 0x3F, 1)) & mask
-                fresh = _ascii_ends(p, marks, solid, begin, end, fresh, counts)
+                fresh = np.int64(_ascii_ends(p, marks, solid, begin, end, fresh, counts))
                 while links != 0:
                     seen, n_chars = link_at(p + trailing_zeros(links), begin, end, seen)
                     counts[N_LINK_CHARS] += n_chars
                     links &= links - ONE
                 p += run
                 n += run
+                width += run * WIDTH_UNIT
                 before = byte_at(p - 1)
                 continue
             few = p + run
@@ -264,21 +264,22 @@ def _line(begin: Int, end: Int, limit: Int, fresh: Int, counts: Int64s) -> tuple
         n_packed += 1
         same = same + 1 if code == before else 1
         before = code
-        if sign & 7 != BLANK:
-            counts[LONGEST] = max(counts[LONGEST], same)
-            fresh = fresh or LETTER <= sign & 7 <= LOWER or sign & 7 == NUMBER
-        if sign >= 8:
-            fresh = _special(p, length, code, sign, same, end, fresh, counts)
+        longest = max(longest, same if sign & 7 != BLANK else 1)
+        fresh |= SOLID >> (sign & 7) & 1
+        if sign & SPECIAL:
+            fresh = np.int64(_special(p, length, code, sign, same, end, fresh, counts))
             if sign & WATCHED and (code == 0x3A or code | 0x20 == 0x77):
                 seen, n_chars = link_at(p, begin, end, seen)
                 counts[N_LINK_CHARS] += n_chars
         if n_packed == 255:
             _add(packed, counts)
             packed, n_packed = np.uint64(0), 0
+        width += WIDTHS[np.uint64(sign >> WIDTH_BITS)]
         p += length
         n += 1
     _add(packed, counts)
-    return n, fresh
+    counts[LONGEST] = max(counts[LONGEST], longest)
+    return n, width, fresh != 0
 
 
 @inlined
@@ -313,23 +314,6 @@ def _ending(begin: Int, end: Int) -> Int:
         if code > 0x80:
             return flags | ELLIPSIS
     return flags
-
-
-@inlined
-def _is_short(p: Int, end: Int) -> Int:
-    """Whether the line says less than `SHORT_WIDTH` characters of English. Marks say nothing by themselves."""
-    width = 0.0
-    while p < end:
-        code, length = decode(p, end)
-        sign = sign_of(code) & 7
-        if sign == LETTER:
-            width += WIDTHS[np.uint64(kind_of(code) >> 8)]
-        elif sign != MARK:
-            width += 1.0
-        if width > SHORT_WIDTH:
-            return False
-        p += length
-    return True
 
 
 @inlined
@@ -370,9 +354,8 @@ def visit_signs(
                 line_chars[line], line_sentences[line], line_flags[line] = 0, 0, 0
                 continue
             sentences, upper = mine[N_SENTENCES], mine[UPPER]
-            n, fresh = _line(begin, end, limit, fresh, mine)
-            short = n <= SHORT_WIDTH if n == end - begin else _is_short(begin, end)
-            flags = _ending(begin, end) | _bullet(begin, end) | (SHORT if short else 0)
+            n, width, fresh = _line(begin, end, limit, fresh, mine)
+            flags = _ending(begin, end) | _bullet(begin, end) | (SHORT if width <= SHORT_WIDTH else 0)
             line_flags[line] = flags | (IN_CAPITALS if (mine[UPPER] - upper) * 2 > n else 0)
             line_chars[line] = n
             line_sentences[line] = mine[N_SENTENCES] - sentences
