@@ -41,7 +41,7 @@ def add_calibrate(commands: Any) -> None:
         description=summary[0].upper() + summary[1:] + ".",
         epilog="examples:\n"
         "  corpusmill calibrate out/runs/web-20260520-142322-8c4a --output calibration.yaml\n"
-        "  corpusmill run web --input crawl/ --root out --set perplexity.calibration=calibration.yaml",
+        "  then, in the config of the next run:  - perplexity: {calibration: calibration.yaml}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("run", metavar="RUN", help="a run's folder, or its id under --root")

