@@ -79,8 +79,17 @@ def measure(parts: Parts) -> Measures:
     sums = np.zeros((n, 9), np.int64)
     _sum_lines(parts.line_flags, parts.line_chars, parts.lines.offsets, sums)
     _judge_lines(
-        *(parts.line_flags, parts.line_chars, parts.line_sentences, parts.line_words, parts.lines.offsets),
-        *(parts.hashes, parts.word_kinds, parts.word_chars, parts.word_sums, _c4_words(), sums),
+        parts.line_flags,
+        parts.line_chars,
+        parts.line_sentences,
+        parts.line_words,
+        parts.lines.offsets,
+        parts.hashes,
+        parts.word_kinds,
+        parts.word_chars,
+        parts.word_sums,
+        _c4_words(),
+        sums,
     )
     lines, sentences = sums[:, LINES], parts.signs[:, Count.SENTENCE]
     unended = parts.signs[:, Count.UNENDED]
@@ -149,10 +158,10 @@ def _has_any(hashes: Hashes, known: Hashes) -> Int:
 @inlined
 def _breaks_c4(hashes: Hashes, chars: Int32s, first: Int, last: Int, known: Hashes) -> Int:
     """Whether the words of a line have one that is too long, "javascript" or a phrase of policies."""
+    n = 0
     for word in range(first, last):
-        if chars[word] > C4_WORD or _is_policy(hashes, first, word, known):
-            return True
-    return False
+        n += chars[word] > C4_WORD or _is_policy(hashes, first, word, known)
+    return n > 0
 
 
 @inlined

@@ -158,7 +158,8 @@ def _number(keys: Hashes, n: Int, ids: Int32s, class_keys: Hashes, classes: Int3
 @inlined
 def _cover(place: Int, covered: Int, length: Int, chars: Int32s) -> tuple[Int, Int]:
     """Characters of the words of an n-gram from word `covered` on, and the word after them."""
-    total, word = 0, np.uint64(max(place, covered))
+    total: Int = 0
+    word: Int = np.uint64(max(place, covered))
     end = np.uint64(place + length)
     while word < end:
         total += np.int64(chars[word])
@@ -177,22 +178,23 @@ def _top(
     """
     tallies, bits, least = tallied
     some_places, some_keys, ids, class_keys, classes, sizes, work = room
-    most, n_classes, some = 0, 0, 0
+    most: Int = 0
+    n_classes, some = 0, 0
     for _ in range(2):
         some = _select(places, keys, n, tallies, bits, least, (some_places, some_keys))
         n_classes = _number(some_keys, some, ids, class_keys, classes, sizes)
-        for number in range(n_classes):
-            most = max(most, np.int64(sizes[number]))
+        for one in range(n_classes):
+            most = max(most, np.int64(sizes[one]))
         if most >= least:
             break
         least = max(most, 2)
     if most < 2:
         return 0
-    for number in range(n_classes):
-        work[2 * number], work[2 * number + 1] = 0, -1
-    best = 0
+    for one in range(n_classes):
+        work[2 * one], work[2 * one + 1] = 0, -1
+    best: Int = 0
     for i in range(some):
-        number = np.int64(classes[i])
+        number: Int = np.int64(classes[i])
         number = np.uint64(max(number, ~number))
         if sizes[number] == most:
             total, word = _cover(some_places[i], work[number * np.uint64(2) + np.uint64(1)], length, chars)
@@ -219,9 +221,11 @@ def _longer(places: Int32s, classes: Int32s, n: Int, sizes: Int32s, keys: Hashes
 
     Their places and keys are written over the old ones; the key is the pair of classes, so it is exact.
     """
-    left, before, before_place = np.uint64(0), np.uint64(0), -2
+    left, before = np.uint64(0), np.uint64(0)
+    before_place: Int = -2
     for i in range(n):
-        number, place = np.int64(classes[i]), np.int64(places[i])
+        number: Int = np.int64(classes[i])
+        place = np.int64(places[i])
         number = np.uint64(max(number, ~number))
         repeats = sizes[number] > 1
         keys[left] = before << np.uint64(32) | number
