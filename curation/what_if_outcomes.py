@@ -147,8 +147,18 @@ def verdict_table(placed: PlacedStep, shard: Shard) -> pa.Table:
 
 
 def score_batch(step: Step, table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """The step's scores of some rows of its verdict file."""
+    """The step's scores of some rows of its verdict file.
+
+    Raises:
+        RunError: it holds other scores than this version of the step.
+    """
     names = [score.name for score in step.score_columns]
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise RunError(
+            f"the verdict files of step {step.name} hold no score {missing[0]!r}: they were written by another version of "
+            "the step. Run it anew with --new."
+        )
     chosen = table.select(names)
     if len(rows) < table.num_rows:
         chosen = chosen.take(pa.array(rows))

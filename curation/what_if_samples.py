@@ -37,6 +37,8 @@ Pair = tuple[int, int]
 _BATCH = 1000
 """Documents that are objects at once."""
 _COLUMNS = ("id", "doc_id", "source", "line", "url", "text")
+_MAX_NUMBERS = 3
+"""Scores with a threshold that are shown of a document whose reason is called as none of them."""
 _MAX_LABELS = 2
 """Scores that are words: the first ones of a step say what it found."""
 
@@ -151,21 +153,30 @@ def _deciding(
 
 
 def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
-    """Scores that decide of a document: those that a reason is named after, else those with a changed threshold.
+    """Scores that decide of a document: those that its reasons are about, else the first with a changed threshold.
 
     Where a setting that is a word has changed (a policy, a preset), the scores that are words are shown, too.
     """
     known = [score.name for score in old.score_columns]
-    reasons = {outcome.reason.partition(".")[2] for outcome in pair if outcome.reason and outcome.step == old.name}
-    named = [name for name in known if name in reasons]
-    if named:
-        return named
+    named = {_score_of(old, outcome.reason, known) for outcome in pair if outcome.reason and outcome.step == old.name}
+    if found := [name for name in known if name in named]:
+        return found
     limits = [step.thresholds() for step in (old, new)]
     moved = [name for name in known if list(limits[0].get(name, ())) != list(limits[1].get(name, ()))]
     settings = [step.config.model_dump(mode="json") for step in (old, new)]
     by_word = any(isinstance(value, str) and settings[0].get(key) != value for key, value in settings[1].items())
     labels = [score.name for score in old.score_columns if pa.types.is_string(score.type)][:_MAX_LABELS]
-    return [*(labels if by_word or not moved else ()), *moved] or [name for name in known if name in limits[0]]
+    numbers = moved or [name for name in known if name in limits[0]]
+    return [*(labels if by_word or not moved else ()), *numbers[:_MAX_NUMBERS]]
+
+
+def _score_of(step: Step, reason: str, known: Sequence[str]) -> str | None:
+    """The score that a reason is about: as the step says (`score_of`), or the one that it is called as, or ends in."""
+    own = getattr(step, "score_of", None)
+    if own is not None and (told := own(reason)) in known:
+        return str(told)
+    why = reason.partition(".")[2]
+    return why if why in known else max((name for name in known if why.endswith(f"_{name}")), key=len, default=None)
 
 
 class _RowLimits:

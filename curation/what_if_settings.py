@@ -115,6 +115,8 @@ def _refuse_other_code(pipeline: Pipeline, placed: PlacedStep) -> None:
             both = {*card.get("models", {}), *placed.models}
             other = sorted(name for name in both if card.get("models", {}).get(name) != placed.models.get(name))
             what = f"other models or lists ({', '.join(other)})"
+        elif pipeline.run.info.get("state") == "done":
+            what = "other limits or lists behind the same settings"
         else:
             continue
         raise RunError(

@@ -21,10 +21,12 @@ from hypothesis import strategies as st
 from curation.errors import ConfigError, RunError
 from curation.judgements import judgements
 from curation.pipeline import Pipeline
+from curation.records import ScoreColumn
 from curation.run import Run, read_json, write_json
 from curation.steps import STEPS, step_class
 from curation.what_if import WhatIf, what_if
 from curation.what_if_outcomes import KEPT, Outcome, Outcomes, redecide
+from curation.what_if_samples import _score_of
 from curation.what_if_settings import ask
 from tests.fakes import SOURCE, Second, Watched, write_shards
 from tests.near_runs import finish
@@ -309,6 +311,23 @@ def test_scores_of_another_version_or_model_are_refused(tmp_path: Path, monkeypa
             what_if(Pipeline.open(pipeline.run.folder), ["watched.max_chars=1"])
 
 
+def test_limits_that_changed_behind_the_settings_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As those of a preset do with a new version of the code."""
+    pipeline = done(tmp_path, "steps: [watched]", [["text"]])
+    monkeypatch.setattr(type(pipeline.placed[0].step.config), "deciding", lambda self: {"limits": "new"})
+    with pytest.raises(RunError, match="other limits or lists behind the same settings"):
+        what_if(Pipeline.open(pipeline.run.folder), ["watched.max_chars=1"])
+
+
+def test_verdicts_without_a_score_of_today_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that got a score and no new version is one message, too."""
+    pipeline = done(tmp_path, "steps: [watched]", [["text"]])
+    more = (*pipeline.placed[0].step.score_columns, ScoreColumn("more", pa.int64(), "x", "x"))
+    monkeypatch.setattr(Watched, "score_columns", more)
+    with pytest.raises(RunError, match="no score 'more'"):
+        what_if(pipeline, ["watched.max_chars=1"])
+
+
 def test_a_model_that_is_gone_keeps_no_one_from_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores are saved: as with explaining and exporting, the model is not needed."""
     monkeypatch.setattr(Watched, "model_checksums", lambda self: {"words.txt": "abc"})
@@ -424,6 +443,27 @@ def test_the_file_holds_every_document_that_changes(chain: Path, tmp_path: Path)
         assert row["after"]["outcome"] == after[i].side
         assert row["line"] == i + 1
         assert row["text"] == corpus(5, 300)[i]
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        ("s.units", "units"),
+        ("s.few_units", "units"),
+        ("s.low_bits_per_character", "bits_per_character"),
+        ("s.unfew", None),
+        ("s.told", "character"),
+    ],
+)
+def test_a_reason_leads_to_its_score(reason: str, says: str | None) -> None:
+    """As the step says; else called as it, or ending in it, the longest name first."""
+
+    class Telling:
+        def score_of(self, reason: str) -> str:
+            return {"s.told": "character"}.get(reason, "no score")
+
+    known = ["units", "character", "bits_per_character"]
+    assert _score_of(Telling(), reason, known) == says  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
