@@ -4,8 +4,9 @@
     other_signs     characters that are neither letter, mark, number nor common punctuation / those that are not blank.
                     Common is what prose has: . , ; : ! ? quotation marks, ( ) - dashes, / % &, and their kin in every
                     script. Not common: # * = < > | \\ ~ _ @ $ + [ ] { }, symbols, emoji, U+FFFD, private characters
-    upper_case      capitals / letters with case; undefined without any. Cherokee is left out
-    blanks          blank characters, line ends too / characters
+    upper_case      capitals / letters with case; undefined where less than half of the letters have case. Cherokee is
+                    left out
+    blanks          blank characters, line ends too / characters; undefined where all are blank
     brackets        ( ) [ ] { } and the wide, 【】 and 〔〕 ones / characters that are not blank
     curly_brackets  { and } for each 1,000 characters that are not blank
     links           characters in addresses, scheme://... or www...., up to a blank, a bracket, a quotation mark or what
@@ -62,6 +63,6 @@ def measure(parts: Parts) -> Measures:
     return {
         **{name: (signs[:, count] / some).astype(np.float32) for name, count in counts.items()},
         "curly_brackets": (signs[:, Count.CURLY] * 1_000 / some).astype(np.float32),
-        "upper_case": share(signs[:, Count.UPPER], cased),
-        "blanks": share(signs[:, Count.ALL] - visible, signs[:, Count.ALL]),
+        "upper_case": share(signs[:, Count.UPPER], cased, 2 * cased >= parts.letters.sum(axis=1)),
+        "blanks": share(signs[:, Count.ALL] - visible, signs[:, Count.ALL], visible > 0),
     }
