@@ -1,8 +1,8 @@
 """Static hash tables of n-grams: one slot each, found by one pilot; fingerprints in place of keys.
 
-Keys are spread over buckets of about six. Each bucket has a number, its pilot, by which all its keys fall into
+Keys are spread over buckets of about five. Each bucket has a number, its pilot, by which all its keys fall into
 free slots: the builder tries 0, 1, 2 ... until one does, full buckets first. So a look-up reads one pilot and one
-slot, a table is 97 % full, and pilots cost 2.7 bits a key. A slot holds a few bits of the hash, the fingerprint, to
+slot, a table is 98 % full, and pilots cost 3.2 bits a key. A slot holds a few bits of the hash, the fingerprint, to
 tell other keys: with b bits, one of 2^b n-grams that are not in the table is taken for one that is.
 
 For a key x, uint64, already mixed (`mixed`), with 32-bit multiply and shift in place of a division:
@@ -32,8 +32,8 @@ MULTIPLIER = 0x9E3779B97F4A7C15
 FIRST = 0xD6E8FEB86659FD93
 PILOT = 0xC2B2AE3D27D4EB4F
 SLOT = 0xFF51AFD7ED558CCD
-KEYS_PER_BUCKET = 6
-LOADS = (0.97, 0.93, 0.85, 0.7, 0.5)
+KEYS_PER_BUCKET = 5
+LOADS = (0.98, 0.93, 0.85, 0.7, 0.5)
 MOST_PILOTS = 1 << 16
 
 

@@ -25,6 +25,7 @@ from curation.text import Script, buffers, script_counts
 from quality_models.ngram_file import pack, write_ngram
 from quality_models.ngram_models import PREFIX
 from quality_models.ngram_training import train
+from tools.ngram_models.han import in_both_forms
 from tools.ngram_models.measure import tables
 from tools.ngram_models.mixture import MIXTURES, Mixture, chosen, held_out, long_lines
 from tools.ngram_models.sources import SOURCES, Text
@@ -106,7 +107,7 @@ def main(arguments: list[str] | None = None) -> int:
     everything = list(read(given.sources))
     if not given.tables:
         for name in given.only:
-            train_one(name, MIXTURES[name], list(chosen(everything, MIXTURES[name], unseen)), given.out)
+            train_one(name, MIXTURES[name], list(in_both_forms(chosen(everything, MIXTURES[name], unseen))), given.out)
     print(tables({name: given.out / f"{PREFIX}{name}.bin" for name in given.only}, _held_out(everything)))
     return 0
 

@@ -36,10 +36,14 @@ def _single(language: str, order: int, megabytes: float, other: int, most: Mappi
 
 MIXTURES: Mapping[str, Mixture] = {
     "eng": _single("eng", 6, 3.5, 3_500_000, {"wikipedia": 9_000_000, "libreoffice": 900_000, "react": 500_000}),
-    "zho": _single("zho", 4, 3.5, 1_500_000, {"guides": 2_000_000}),
+    "zho": _single("zho", 4, 3.8, 1_500_000, {"laws": 1_500_000}),
     "jpn": _single("jpn", 5, 3.0, 3_000_000, {"aozora": 6_000_000, "python-docs": 1_500_000}),
     "mul": Mixture(
-        None, 5, 7.0, {"libreoffice": 150_000, "gnome": 80_000, "common-voice": 250_000, "books": 250_000}, 300_000
+        None,
+        5,
+        7.0,
+        {"ntrex": 160_000, "common-voice": 160_000, "gnome": 60_000, "books": 150_000, "wikipedia": 200_000},
+        120_000,
     ),
 }
 """The models that come with Corpusmill."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 import csv
 import gzip
 import html
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quality_models.language_codes import to_iso639_3
 
@@ -28,7 +29,7 @@ LARGEST_FILE = 4 << 20
 
 
 class Text(NamedTuple):
-    """A document. language: ISO 639-3. domain: news, web, encyclopedia, technical, fiction, speech, forum."""
+    """A document. language: ISO 639-3. domain: news, encyclopedia, technical, fiction, speech, forum, law."""
 
     language: str
     domain: str
@@ -59,13 +60,6 @@ def read_ntrex(folder: Path) -> Iterator[Text]:
             continue
         for text in _sentences(path.read_text("utf-8-sig").splitlines()):
             yield Text(to_iso639_3(code), "news", "ntrex", text)
-
-
-def read_lingua(folder: Path) -> Iterator[Text]:
-    """language-testdata/sentences/<language>.txt."""
-    for path in sorted((folder / "language-testdata/sentences").glob("*.txt")):
-        for text in _sentences(path.read_text("utf-8").splitlines()):
-            yield Text(to_iso639_3(path.stem), "web", "lingua", text)
 
 
 def read_common_voice(folder: Path) -> Iterator[Text]:
@@ -211,9 +205,44 @@ def _is_utf8(raw: bytes) -> bool:
     return True
 
 
+def read_laws(folder: Path) -> Iterator[Text]:
+    """<language>/*/*.json: laws of Taiwan, an article a line."""
+    for path in sorted(folder.glob("*/FalVMingLing/*.json")):
+        rows = json.loads(path.read_text("utf-8-sig")).get("法規內容") or []
+        text = "\n".join(row["條文內容"].replace("\r\n", "\n") for row in rows if "條文內容" in row)
+        for piece in _pieces(text):
+            yield Text(path.relative_to(folder).parts[0], "law", "laws", piece)
+
+
+def read_stories(folder: Path) -> Iterator[Text]:
+    """data/*.json (stories with sentences to be filled in) and cft/* (sentences cut into words by blanks), Chinese."""
+    for path in sorted((folder / "data").glob("*.json")):
+        for story in json.loads(path.read_text("utf-8"))["data"]:
+            text = re.sub(r"\[BLANK(\d+)\]", lambda match, of=story: _filled(of, int(match[1])), story["context"])
+            for piece in _pieces(text):
+                yield Text("zho", "fiction", "stories", piece)
+    lines = [line for path in sorted((folder / "cft").glob("*")) for line in path.read_text("utf-8").splitlines()]
+    plain = (re.sub(r"^\d+ \|\|\| ", "", line).replace(" ", "") for line in lines if "XXXXX" not in line)
+    for text in _sentences(plain):
+        yield Text("zho", "fiction", "stories", text)
+
+
+def _filled(story: Mapping[str, Any], number: int) -> str:
+    """What stands in a blank of a story, where the answer is known."""
+    choices, answers = story.get("choices") or [], story.get("answers") or []
+    return str(choices[answers[number - 1]]) if len(answers) >= number and answers[number - 1] < len(choices) else ""
+
+
+def read_tatoeba(folder: Path) -> Iterator[Text]:
+    """<language>/*.txt: pairs of sentences with a tab between, the second in the language."""
+    for path in sorted(folder.glob("*/*.txt")):
+        lines = dict.fromkeys(line.split("\t")[1] for line in path.read_text("utf-8").splitlines() if "\t" in line)
+        for text in _sentences(lines):
+            yield Text(path.parent.name, "speech", "tatoeba", text)
+
+
 SOURCES: Mapping[str, Callable[[Path], Iterator[Text]]] = {
     "ntrex": read_ntrex,
-    "lingua": read_lingua,
     "common-voice": read_common_voice,
     "wikipedia": read_wikipedia,
     "gnome": read_gnome,
@@ -226,5 +255,8 @@ SOURCES: Mapping[str, Callable[[Path], Iterator[Text]]] = {
     "tanaka": read_tanaka,
     "aozora": read_aozora,
     "books": read_books,
+    "laws": read_laws,
+    "stories": read_stories,
+    "tatoeba": read_tatoeba,
 }
 """Reader of each source, by the name of its folder."""
