@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from curation.filters.language.scripts import SCRIPT_CODES
 from curation.text import Script, buffers, script_counts
 
-__all__ = ["LANGUAGE_COLUMN", "SCRIPT_LABELS", "UNDETERMINED", "lookup_keys", "working_labels"]
+__all__ = ["LANGUAGE_COLUMN", "SCRIPT_LABELS", "UNDETERMINED", "letters_of_script", "lookup_keys", "working_labels"]
 
 LANGUAGE_COLUMN = "language.language"
 """The score of the step `language` that filters ask for: null where no such step stands before them."""
@@ -78,6 +78,24 @@ def _main_script(letters: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return main
 
 
+def letters_of_script(letters: npt.NDArray[np.int32], labels: pa.StringArray) -> npt.NDArray[np.int32]:
+    """How many letters of each document are of the script that its label names: int32[n], from `script_counts`.
+
+    Han and kana count for Chinese as for Japanese; 0 for a script that is not known, or none.
+    """
+    encoded = labels.dictionary_encode()
+    codes = [_written_in(name.partition("_")[2]) for name in encoded.dictionary.to_pylist()]
+    columns = [_CODES.index(HAN if code == JAPANESE else code) if code in _CODES else len(_CODES) for code in codes]
+    by_code = np.concatenate([letters @ _GROUPS, np.zeros((len(letters), 1), np.int32)], axis=1)
+    chosen = np.array(columns, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
+    found: npt.NDArray[np.int32] = by_code[np.arange(len(letters)), chosen]
+    return found
+
+
+def _written_in(code: str) -> str:
+    return WRITTEN_IN.get(code, code)
+
+
 @cache
 def lookup_keys(label: str) -> tuple[str, ...]:
     """Where a label's settings stand, the most telling first: the label, its language, its script, the default ("").
@@ -89,5 +107,5 @@ def lookup_keys(label: str) -> tuple[str, ...]:
     if language != UNDETERMINED:
         keys.append(language)
     if code:
-        keys.append(f"{UNDETERMINED}_{WRITTEN_IN.get(code, code)}")
+        keys.append(f"{UNDETERMINED}_{_written_in(code)}")
     return (*dict.fromkeys(keys), "")

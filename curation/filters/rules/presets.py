@@ -7,8 +7,8 @@ become measures of what would be left.
 In scripts without blanks a word of `curation.text` is one character. A limit on runs of n words is applied there to
 runs of as many characters as n words have (1.6 characters a word in Chinese, 2 in Japanese, as `length` counts them),
 and not at all where that is more than ten, as in Thai. Mean word length is undefined there, so its limits do not apply.
-A Korean word is counted in syllables, of which it has 2.7 on average: it may be as short as FineWeb-2 lets it be. Thai and Lao end few sentences with a mark:
-rules that count sentences are off there.
+A Korean word is counted in syllables, of which it has 2.7 on average: it may be as short as FineWeb-2 lets it be.
+Thai and Lao end few sentences with a mark: rules that count sentences are off there.
 
 | preset | source |
 | --- | --- |

@@ -41,34 +41,14 @@ _JUNK = _rules(
     "max",
     "share",
     """
-    replacement_characters | | too many of its characters are U+FFFD or control signs, lost when it was decoded | ours
-    mojibake | | too many of its characters are letters read in the wrong encoding | ours; the test of ftfy
-    placeholder_words | | too many of its words are placeholder text: lorem ipsum, "your text here" | ours; C4
-    rare_han | | too many of its Han characters are none of the common ones of Chinese or Japanese | ours
-    odd_pairs | | too many pairs of neighbouring Latin letters occur in no language: random letters | ours
-    class_changes | | letters, capitals and digits alternate inside of its words as in base64 or hexadecimal dumps | ours
-    disguised_letters | | too many of its letters are look-alikes, styled, crossed out or mixed between scripts | ours
-    filler_lines | | too many of its lines are forum filler: first!, +1, thanks for sharing | ours
-    call_words | | too many of its words are those of sales talk, betting, adult or get-rich offers | ours
-    """,
-)
-_CONTACTS = _rules(
-    "max",
-    "per 100 English words",
-    """
-    contacts | | too many handles, messenger names, invitation links and account numbers for its length | ours
-    """,
-)
-_PAGES = _rules(
-    "max",
-    "share",
-    """
-    keyword_parts | | one keyword stands in too many of its phrases: keyword stuffing | ours
-    masked_lines | | too many of its lines equal another line once numbers and names are masked: templates | ours
-    number_rows | | too many of its lines are table rows of numbers, dates and empty cells | ours
-    menu_lines | | too many of its lines stand in runs of short lines without a sentence | ours
-    furniture_words | | too many of its words are those of menus, footers, cookie notices and buttons | ours; DCLM
-    repeated_parts | | too much of its text is phrases between punctuation marks that occurred before | ours
+    replacement_characters | | too many of its characters were lost when it was decoded: U+FFFD, C1 controls | ours
+    mojibake | | too many of its characters are letters read in the wrong encoding | ours, after ftfy
+    misread_han | | too many of its Han letters are what UTF-8 shows in an East Asian encoding | ours
+    inverted_case | | too many Cyrillic words begin small and go on in capitals: the wrong encoding, or Caps Lock | ours
+    disguised_letters | | too many of its letters mix alphabets within a word, are styled, or crossed out | ours; UTS 39
+    number_rows | | too many of its lines are rows of numbers | ours
+    loose_lines | | too many of its lines stand in runs of short lines without sentences: menus, chats, lists | ours
+    loose_line_characters | | too many of its characters stand in runs of short lines without sentences | ours
     """,
 )
 _REPEATED = _rules(
@@ -159,7 +139,7 @@ _BOUNDS = (
     Rule("many_units", "units", "max", "English words", "it says too much to be one document", "Gopher"),
 )
 
-RULES = (*_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
+RULES = (*_JUNK, *_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
 """Every rule, in the order in which reasons are named: what says most about a document comes first."""
 
 BY_NAME: Mapping[str, Rule] = {rule.name: rule for rule in RULES}

@@ -5,7 +5,8 @@ limit is decided from stored scores. Words, ends of sentences and stop words are
 are those of its label: what a step `language` before this one named, or else its main script.
 
 A measure that is undefined for a text (mean word length in scripts without blanks, stop words of a language without a
-list) is null, and its rules do not apply. So a text without words is kept: `length` says what becomes of it.
+list) is null, and its rules do not apply. So a text without words breaks only rules that ask for a least amount, of
+which `massive` has none: `length` says what becomes of it.
 
 Limits of `massive`: measured on labelled text, see docs/decisions/0008-quality-rules.md; those of the other presets:
 their authors'. Words that speak for junk stand in tables beside the module.
@@ -25,18 +26,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.filters.labels import LANGUAGE_COLUMN, working_labels
-from curation.filters.rules import line_shapes, repeated_lines, repetition, signs, stop_words, words
-from curation.filters.rules.config import AS_PRESET, RulesConfig, RulesSettings, limits_of
+from curation.filters.rules import (
+    disguise,
+    encoding,
+    line_runs,
+    line_shapes,
+    repeated_lines,
+    repetition,
+    signs,
+    stop_words,
+    words,
+)
+from curation.filters.rules.config import RulesConfig, RulesSettings, limits_of
 from curation.filters.rules.limits import Layers, limit_for, limits_by_row
 from curation.filters.rules.parts import parts_of
 from curation.filters.rules.rule import BY_NAME, RULES
-from curation.filters.rules.usual import alarms, usual_shares
 from curation.records import ScoreColumn
 from curation.verdicts import Decision, Filter, StepConfig, decide_by_rules
 
 __all__ = ["MEASURES", "Rules"]
 
-MEASURES: tuple[ModuleType, ...] = (words, signs, line_shapes, repeated_lines, repetition)
+MEASURES: tuple[ModuleType, ...] = (
+    words,
+    signs,
+    line_shapes,
+    line_runs,
+    repeated_lines,
+    repetition,
+    encoding,
+    disguise,
+)
 """Modules of measures; each has `COLUMNS` and `measure(parts)`."""
 
 LABEL = ScoreColumn(
@@ -106,17 +125,18 @@ class Rules(Filter):
         return decide_by_rules(scores.num_rows, list(self.reasons), self.hits(scores))
 
     def facts(self, tables: Iterator[pa.Table]) -> dict[str, Any]:
-        """How many documents each rule drops, whatever other rules say of them, and which rules are silent or loud."""
+        """Documents that were judged, and how many each rule that is on drops, whatever other rules say of them."""
         judged, counts = 0, dict.fromkeys(self.limits, 0)
         for table in tables:
             for batch in table.filter(pc.is_valid(table.column("keep"))).to_batches():
                 judged += batch.num_rows
                 for reason, mask in self.hits(batch).items():
                     counts[reason.removeprefix("rules.")] += int(mask.sum())
-        changed = {rule for limits in self.config.languages.values() for rule in limits}
-        as_preset = {rule for rule in self.limits if getattr(self.config, rule) == AS_PRESET} - changed
-        usual = {rule: share for rule, share in usual_shares(self.config.preset).items() if rule in as_preset}
-        return {"documents": judged, "hits": counts, "alarms": alarms(counts, judged, usual)}
+        return {"documents": judged, "hits": counts}
+
+    def score_of(self, reason: str) -> str:
+        """The score column by which a reason decides."""
+        return BY_NAME[reason.removeprefix("rules.")].measure
 
     def limits_of(self, scores: pa.RecordBatch) -> Mapping[str, npt.NDArray[np.float64]]:
         """The limit of each document by score column: float64[n], nan where none applies.

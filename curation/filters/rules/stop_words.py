@@ -2,7 +2,8 @@
 
 `stop_words.tsv` holds a list for each language that has one: FineWeb-2's, and Gopher's own eight words for English
 (Rae et al. 2021, section A.1.1). Counted are distinct words of the list, in any case; Gopher asks for two. Undefined
-(null) where the label names no language or one without a list. Costs 0.2 ns a byte beside the parts.
+(null) where the label names no language or one without a list, and where most letters are of another script than the
+label's: a half-translated page may be called after its smaller half. Costs 0.2 ns a byte beside the parts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.ma as ma
 import pyarrow as pa
 
-from curation.filters.labels import lookup_keys
+from curation.filters.labels import letters_of_script, lookup_keys
 from curation.filters.rules.limits import read_rows
 from curation.filters.rules.parts import Parts
 from curation.filters.rules.words import WordLists, distinct_of, word_lists
@@ -43,4 +44,5 @@ def measure(parts: Parts, labels: pa.StringArray) -> dict[str, ma.MaskedArray]:
     ]
     of_document = np.array(chosen, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
     found = distinct_of(parts, of_document, lists, enough=ENOUGH)
-    return {"stop_words": ma.MaskedArray(found, of_document < 0)}
+    other_script = 2 * letters_of_script(parts.letters, labels) < parts.letters.sum(axis=1)
+    return {"stop_words": ma.MaskedArray(found, (of_document < 0) | other_script)}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from curation.filters.labels import SCRIPT_LABELS, lookup_keys, working_labels
+from curation.filters.labels import SCRIPT_LABELS, letters_of_script, lookup_keys, working_labels
+from curation.text import buffers, script_counts
 
 
 def labels_of(texts: list[str], languages: list[str | None] | None = None) -> list[str]:
@@ -86,3 +87,14 @@ def test_a_slice_is_read_from_its_start() -> None:
 def test_where_settings_stand(label: str, keys: tuple[str, ...]) -> None:
     """The label, its language, its script, the default."""
     assert lookup_keys(label) == keys
+
+
+def test_letters_of_the_labels_script() -> None:
+    """What of a text is in the script of its label; Han and kana are one for Chinese and Japanese."""
+    texts = ["The 河边", "The 河边", "The 河边のガ", "The 강가", "The 河", "The", ""]
+    labels = ["eng_Latn", "zho_Hans", "jpn_Jpan", "kor_Kore", "und", "xyz_Xyzz", "eng_Latn"]
+
+    letters = script_counts(*buffers(pa.array(texts, pa.large_string())))
+
+    assert letters_of_script(letters, pa.array(labels)).tolist() == [3, 2, 4, 2, 0, 0, 0]
+    assert letters_of_script(letters[:0], pa.array([], pa.string())).tolist() == []
