@@ -87,13 +87,11 @@ def units_of(words: Sequence[str]) -> float:
 
 
 def is_single(word: str) -> bool:
-    """One letter of a spaced script, with nothing but marks and what is not seen."""
-    rest = [c for c in word if not is_letter(c)]
-    return (
-        is_spaced(word)
-        and letters_in(word) == 1
-        and all(class_of(c) in (CharClass.MARK, CharClass.CONTROL) or is_mark(c) for c in rest)
-    )
+    """One letter of a spaced script; of Latin, Greek and Cyrillic also with marks, and what is not seen, on it."""
+    if not is_spaced(word) or letters_in(word) != 1:
+        return False
+    has_accents = script_of(word[0]) <= Script.CYRILLIC
+    return len(word) == 1 or (has_accents and all(is_letter(c) or is_mark(c) for c in word))
 
 
 def is_mark(character: str) -> bool:

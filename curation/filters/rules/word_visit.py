@@ -31,7 +31,7 @@ from curation.text.words import HANDFUL, some_words
 __all__ = ["UNITS", "WordKind", "visit_words"]
 
 N_SCRIPTS = len(Script)
-LATIN = int(Script.LATIN)
+LATIN, CYRILLIC = int(Script.LATIN), int(Script.CYRILLIC)
 
 
 class WordKind(IntEnum):
@@ -40,7 +40,9 @@ class WordKind(IntEnum):
     NUMBER = 0
     """No letter: digits, with or without joiners."""
     LETTER = 1
-    """One letter of a script with blanks between words, and nothing else but marks."""
+    """One letter of a script with blanks between words, and nothing else but, in Latin, Greek and Cyrillic, marks.
+
+    Elsewhere a mark is a vowel, and a letter with one a word: में, है, के."""
     WORD = 2
     """Any other word of such a script."""
     HAN = 3
@@ -182,7 +184,8 @@ def _other_hash(p: Int, stop: Int, limit: Int, letters_by_script: npt.NDArray[np
         return h, chars, np.int64(KIND_OF_SCRIPT[np.uint64(fact >> 3 & 63)])
     if letters == 0:
         return h, chars, 0
-    return h, chars, 1 if letters == 1 and chars - silent == 1 else 2
+    has_accents = fact >> 3 & 63 <= CYRILLIC
+    return h, chars, 1 if letters == 1 and (chars == 1 or (has_accents and chars - silent == 1)) else 2
 
 
 @kernel

@@ -76,6 +76,8 @@ def test_lists_hold_single_words(word: str) -> None:
         ("x", WordKind.LETTER),
         ("É", WordKind.LETTER),
         ("e\u0301", WordKind.LETTER),
+        ("в", WordKind.LETTER),
+        ("में", WordKind.WORD),
         ("를", WordKind.LETTER),
         ("32.3", WordKind.NUMBER),
         ("१२३", WordKind.NUMBER),
