@@ -33,6 +33,8 @@ def shares(text: str) -> dict[str, float | None]:
         ("الرئيسية|أخبار|رياضة|طقس", 1.0),
         ("one two three four five six seven eight nine|" * 4, 0.0),  # a paragraph with hard line ends
         ("Yes.|No.|Why?|Because!", 0.0),
+        ("def f(x)|  y = f|  return y|  end|  go", 0.0),  # a listing
+        ("name / type /|size / int /|kind / str /|last / any /", 0.0),  # a table
     ],
 )
 def test_loose_lines(lines: str, loose: float) -> None:
@@ -46,6 +48,18 @@ def test_characters_weigh_long_lines_more() -> None:
 
     assert found["loose_lines"] == pytest.approx(0.75)
     assert found["loose_line_characters"] == pytest.approx(14 / (14 + 369))
+
+
+def test_a_page_with_an_article_is_no_menu() -> None:
+    """From 300 words of prose on, the share of lines says nothing; that of characters still does."""
+    menu, line = (
+        "Home\nNews\nSports\nWeather\n",
+        "The old mill by the river is open again, and the children come in the evening.\n",
+    )
+
+    assert shares(menu * 10 + line * 10)["loose_lines"] == pytest.approx(0.8)
+    assert shares(menu * 10 + line * 20)["loose_lines"] is None
+    assert shares(menu * 10 + line * 20)["loose_line_characters"] == pytest.approx(210 / (210 + 20 * 78))
 
 
 @pytest.mark.parametrize(
@@ -66,3 +80,10 @@ def test_number_rows(text: str, rows: float) -> None:
 def test_few_lines_say_nothing(text: str) -> None:
     """Fewer than four lines that are not blank: undefined."""
     assert set(shares(text).values()) == {None}
+
+
+def test_blanks_of_the_text_before_are_no_indent() -> None:
+    """What stands before a text's first line belongs to another text."""
+    texts = pa.array(["a  ", "Home\nNews\nSports\nWeather"], pa.large_string())
+
+    assert measure(parts_of(texts))["loose_lines"].tolist()[1] == 1
