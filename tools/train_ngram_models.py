@@ -32,6 +32,8 @@ from tools.ngram_models.sources import SOURCES, Text
 
 LEAST_OF_LABEL = 20_000
 """Characters from which on a label counts as one that a model was trained on."""
+LEAST_OF_LANGUAGE = 0.1
+"""Share of a language's text, likewise: a manual of functions is in Latin letters in any language."""
 
 
 def read(folder: Path) -> Iterator[Text]:
@@ -67,7 +69,14 @@ def labels_of(rows: list[Text]) -> list[str]:
     for row, label in zip(rows, working_labels(batch).to_pylist(), strict=True):
         script = label.partition("_")[2] if label else ""
         sizes[f"{row.language}_{script}"] += len(row.text)
-    return sorted(label for label, size in sizes.items() if size >= LEAST_OF_LABEL and not label.endswith("_"))
+    languages: Counter[str] = Counter()
+    for row in rows:
+        languages[row.language] += len(row.text)
+    return sorted(
+        label
+        for label, size in sizes.items()
+        if size >= max(LEAST_OF_LABEL, LEAST_OF_LANGUAGE * languages[label[:3]]) and not label.endswith("_")
+    )
 
 
 def train_one(name: str, mixture: Mixture, rows: list[Text], out: Path) -> None:

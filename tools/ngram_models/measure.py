@@ -63,8 +63,8 @@ def tables(models: Mapping[str, Path], texts: Sequence[Text]) -> str:
 def _table(name: str, scorer: Scorer, texts: Sequence[Text]) -> str:
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for text in texts:
-        if reads(MIXTURES[name], text.language) and len(groups[text.language, text.domain]) < MOST:
-            groups[text.language, text.domain].append(text.text)
+        if reads(MIXTURES[name], text.language) and len(groups[text.language, _domain(name, text)]) < MOST:
+            groups[text.language, _domain(name, text)].append(text.text)
     lines = [
         f"\n{name}:\n",
         "| language | domain | documents | bits a character | words shuffled | characters shuffled | random |",
@@ -76,6 +76,11 @@ def _table(name: str, scorer: Scorer, texts: Sequence[Text]) -> str:
             cells = " | ".join("-" if np.isnan(value) else f"{value:.2f}" for value in row)
             lines.append(f"| {language} | {domain} | {len(found)} | {cells} |")
     return "\n".join(lines)
+
+
+def _domain(name: str, text: Text) -> str:
+    """Of a model of one language the text's domain; of one of many all together."""
+    return text.domain if MIXTURES[name].languages is not None else "all"
 
 
 CHANGES = (str, shuffled_words, shuffled_characters, random_text)

@@ -7,7 +7,7 @@ missing: then the probability is that of the longest, times the back-off weights
 - **Begin:** a text begins as if a blank stood before it. There is no end mark: a cut text is as good as a whole one.
 - **Line breaks** are blanks. **Unknown characters** share what the model leaves to them evenly, with all of Unicode
   that it does not list: some 14 to 20 nats each, never infinite.
-- **Foreign scripts:** letters of a script that makes less than 1 in 500 letters of what the model was trained on
+- **Foreign scripts:** letters of a script that makes less than 1 in 1,000 letters of what the model was trained on
   are not scored, only counted off: what is after them begins as a text does. A quotation in Japanese says nothing of
   how good an English page is, and the model nothing of Japanese.
 - **Long texts:** of more than 64 KiB, eight windows of 8 KiB at even distances are read, each as a text of its own.
@@ -50,7 +50,7 @@ VALUE = (1 << P_BITS) - 1
 INNER_FINGERPRINT, TOP_FINGERPRINT = np.uint64((1 << INNER_BITS) - 1), np.uint64((1 << TOP_BITS) - 1)
 INNER_AT = P_BITS + BACKOFF_BITS
 MOST_ORDERS = 16
-KNOWN_SHARE = 0.002
+KNOWN_SHARE = 0.001
 """Share of the letters it was trained on that a script has, at least, if it is not foreign to a model."""
 FOREIGN = 0xFFFF
 """In the place of a number: a letter that is not scored."""

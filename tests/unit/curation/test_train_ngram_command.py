@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from curation.errors import ConfigError, InputError
+from curation.config import parse_config
+from curation.errors import ConfigError, InputError, RunError
 from curation.filters.perplexity.ngram import load_model, score_texts
+from curation.launch import drive, start_run
 from curation.text import buffers
 from curation.train_ngram_command import add_train_ngram, training_texts
 
@@ -100,6 +102,15 @@ def test_texts_that_make_no_model_are_refused(text: str, more: list[str], messag
     with pytest.raises(InputError, match=message):
         run("--language", "fra", "--input", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x.bin"), *more)
     assert not (tmp_path / "x.bin").exists()
+
+
+def test_of_a_run_the_kept_documents_are_read(inputs: dict[str, Path], tmp_path: Path) -> None:
+    """A folder of a run stands for what the run keeps; one that is not done is refused."""
+    pipeline = start_run(parse_config("name: t\nsteps: [exact]\n"), [str(inputs["jsonl"])], tmp_path / "root")
+    with pytest.raises(RunError, match="is not done"):
+        list(training_texts([str(pipeline.run.folder)]))
+    drive(pipeline, workers=1)
+    assert list(training_texts([str(pipeline.run.folder)])) == sentences(100)
 
 
 def test_an_input_that_is_not_there_is_named(tmp_path: Path) -> None:
