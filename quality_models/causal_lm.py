@@ -50,7 +50,9 @@ Dtype: TypeAlias = Literal["bfloat16", "float32"]
 Device: TypeAlias = Literal["auto", "cpu", "cuda"]
 
 SLICE_BYTES = 64 << 20
-"""Of float32 logits at once."""
+"""Of float32 logits at once, at most."""
+SLICE_ROWS: Mapping[str, int] = {"cpu": 128, "cuda": 1024}
+"""Tokens of a slice, at most: less work for slices that are not full, and on a CPU not slower than larger ones."""
 BATCH_TOKENS: Mapping[str, int] = {"cpu": 512, "cuda": 16_384}
 """Tokens of a batch. On a CPU more brings nothing: activations of 512 tokens still fit its cache."""
 PROBE = (1, 8)
@@ -108,15 +110,13 @@ class CausalLm:
 
     def _bos(self, folder: Path) -> tuple[str, int]:
         """Name and id of the token before text; no name and -1 where the rule wants none."""
-        return find_bos(folder, tokenizer_of(folder), self.rule, self.bos_token)
+        tokenizer = tokenizer_of(folder)
+        return find_bos(tokenizer, self.rule, self.bos_token or bos_name(folder, tokenizer.id_to_token), where=folder)
 
 
-def find_bos(folder: Path, tokenizer: Tokenizer, rule: WindowRule, wanted: str) -> tuple[str, int]:
+def find_bos(tokenizer: Tokenizer, rule: WindowRule, name: str, *, where: Path) -> tuple[str, int]:
     """Name and id of the token before text; no name and -1 where the rule wants none. Raises ValueError."""
-    if rule.bos == "none":
-        return "", -1
-    name = wanted or bos_name(folder, tokenizer.id_to_token)
-    return name, bos_id(tokenizer, name, where=str(folder))
+    return ("", -1) if rule.bos == "none" else (name, bos_id(tokenizer, name, where=str(where)))
 
 
 def rule_identity(rule: WindowRule, bos: str) -> dict[str, str]:
@@ -188,7 +188,7 @@ def read_model(folder: Path, dtype: Dtype) -> Any:
     with quiet():
         try:
             model, info = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=getattr(torch, dtype), attn_implementation="sdpa", use_safetensors=True, local_files_only=True,
+                folder, dtype=getattr(torch, dtype), use_safetensors=True, local_files_only=True,
                 output_loading_info=True,
             )  # fmt: skip
         except (SafetensorError, ValueError, OSError, KeyError, RuntimeError, ImportError) as error:
@@ -240,7 +240,8 @@ class _LoadedLm:
         self.device = model.device
         self.head = model.get_output_embeddings()
         self.n_embeddings = int(model.get_input_embeddings().weight.shape[0])
-        self.n_logits = int(self.head.weight.shape[0])
+        fitting = SLICE_BYTES // (4 * int(self.head.weight.shape[0]))
+        self.slice = max(1, min(SLICE_ROWS[self.device.type], fitting))
         self.body: Any = model.base_model
         self._probe(folder)
 
@@ -254,20 +255,20 @@ class _LoadedLm:
         asked = [(row, place) for row in range(len(rows.ids)) for place in range(rows.first[row], rows.stop[row])]
         if not asked:
             return found
-        at = np.array(asked)
+        # Slices have a fixed shape, too, filled up with the first place.
+        at = np.array(asked + asked[:1] * (-len(asked) % self.slice))
         with torch.inference_mode():
             ids = torch.from_numpy(rows.ids).to(self.device).long()
             row, place = torch.from_numpy(at.T.copy()).to(self.device)
             # What stands before a place says what is expected there.
             states = self._states(ids)[row, place - 1]
             nats = torch.empty(len(at), dtype=torch.float32, device=self.device)
-            step = max(1, SLICE_BYTES // (4 * self.n_logits))
-            for start in range(0, len(at), step):
-                part = slice(start, start + step)
+            for start in range(0, len(at), self.slice):
+                part = slice(start, start + self.slice)
                 logits = self._logits(states[part]).float()
                 chosen = logits.gather(1, ids[row[part], place[part]][:, None])[:, 0]
                 nats[part] = torch.logsumexp(logits, 1) - chosen
-            np.add.at(found, at[:, 0], nats.cpu().numpy().astype(np.float64))
+            np.add.at(found, at[: len(asked), 0], nats[: len(asked)].cpu().numpy().astype(np.float64))
         return found
 
     def _states(self, ids: Any) -> Any:

@@ -33,6 +33,7 @@ from quality_models.causal_lm import find_bos, rule_identity, tokenizer_of
 from quality_models.lm_batches import shapes
 from quality_models.lm_folder import (
     TOKENIZER_FILES,
+    bos_name,
     digest,
     find_folder,
     library_version,
@@ -83,7 +84,7 @@ class CtranslateLm:
             tokenizer = card["tokenizer"] if card else digest(tokenizer_files(folder))
         else:
             weights, tokenizer = digest(weight_files(folder)), digest(tokenizer_files(folder))
-        name, _ = find_bos(folder, tokenizer_of(folder), self.rule, self.bos_token)
+        name, _ = self._bos(folder)
         return {
             "engine": "ctranslate2",
             "weights": weights,
@@ -96,14 +97,19 @@ class CtranslateLm:
     def judge(self, texts: Sequence[str]) -> TextNats:
         """Score texts; see `TextNats`. Raises ValueError where the model cannot be converted or loaded."""
         folder = self.folder()
-        tokenizer = tokenizer_of(folder)
-        _, bos = find_bos(folder, tokenizer, self.rule, self.bos_token)
+        _, bos = self._bos(folder)
         lm = _load(folder, self.quantization, self.threads)
         lm.check_length(self.rule)
         return judge_texts(
-            texts, tokenizer, self.rule, bos=bos, allowed=shapes(self.rule.window, BATCH_TOKENS), nats_of=lm.nats,
+            texts, tokenizer_of(folder), self.rule, bos=bos, allowed=shapes(self.rule.window, BATCH_TOKENS), nats_of=lm.nats,
             threads=self.threads,
         )  # fmt: skip
+
+    def _bos(self, folder: Path) -> tuple[str, int]:
+        """Name and id of the token before text, as the source names it; no name and -1 where the rule wants none."""
+        tokenizer, card = tokenizer_of(folder), _card(folder)
+        own = card["bos_token"] if card else bos_name(folder, tokenizer.id_to_token)
+        return find_bos(tokenizer, self.rule, self.bos_token or own, where=folder)
 
     def folder(self) -> Path:
         """The folder of the converted model; it is converted where that is still to be done. Raises ValueError."""
@@ -147,6 +153,7 @@ def converted(source: Path, cache_folder: Path, quantization: Quantization = "in
             "source": weights,
             "tokenizer": tokenizer,
             "quantization": quantization,
+            "bos_token": bos_name(source, tokenizer_of(source).id_to_token),
             "library": library,
             "model": digest([made / "model" / "model.bin"]),
         }
@@ -202,13 +209,13 @@ def _convert(source: Path, target: Path, quantization: Quantization) -> None:
                 f"{source}: expected a model of a shape that CTranslate2 knows, found {type(error).__name__}: {what}; "
                 "judge with the engine gpt2"
             ) from error
-    tokenizer = tokenizer_of(source)
     if not (target / "tokenizer.json").is_file():
-        tokenizer.save(str(target / "tokenizer.json"))
-    positions = read_json(source / "config.json")
-    length = positions.get("max_position_embeddings") or positions.get("n_positions") or 0
+        tokenizer_of(source).save(str(target / "tokenizer.json"))
+    known = read_json(source / "config.json")
     config = read_json(target / "config.json")
-    config |= {"corpusmill_positions": length}
+    # The library refuses a config without these, which it needs for text as strings; it is given ids here.
+    config |= {name: "" for name in ("bos_token", "eos_token", "unk_token") if config.get(name) is None}
+    config["corpusmill_positions"] = known.get("max_position_embeddings") or known.get("n_positions") or 0
     (target / "config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
 
 
