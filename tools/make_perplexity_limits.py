@@ -11,7 +11,8 @@ dozen languages. For fifty others there are news sentences (`4_langid`), ten to 
 
 - at most: 1 - `OUTER` of a language's texts, and further out by `MARGIN` of the distance from the median. News is all alike, and
   so are the pages of some languages here; so no language is held to less than pages of any language need that is written in
-  Latin letters and read by the same model: listings, tables and names are the same everywhere.
+  Latin letters and read by the same model, neither in bits (listings, tables and names are the same everywhere) nor as a
+  multiple of its median (where a character says more, all is further apart).
 - at least: `LOW_SHARE` of what the least surprising texts of its model have. Nothing good was seen below; but what a model was
   trained on itself, and everybody quotes, lies far below what is new to it.
 - a script, for languages that nobody has measured and text that nobody could name: the widest of its languages;
@@ -58,6 +59,7 @@ class Line(NamedTuple):
     """A line of the table: bits per character, from how many documents and how many texts of news, and which model reads it."""
 
     low: float
+    middle: float
     high: float
     documents: int
     news: int
@@ -140,6 +142,7 @@ def own_line(rows: Sequence[Mapping[str, Any]]) -> Line:
     documents = sum(row["source"] == DOCUMENTS for row in rows)
     return Line(
         LOW_SHARE * least,
+        middle,
         high + MARGIN * (high - middle),
         documents,
         len(rows) - documents,
@@ -155,8 +158,8 @@ def limits(table: pa.Table) -> dict[str, Line]:
     lines = {}
     for key, line in own.items():
         peers = [one for other, one in measured.items() if one.model == line.model and other.endswith("_Latn")]
-        low, high = min([line.low, *(one.low for one in peers)]), max([line.high, *(one.high for one in peers)])
-        lines[key] = line._replace(low=low, high=high)
+        reach = [max(one.high, one.high / one.middle * line.middle) for one in peers]
+        lines[key] = line._replace(low=min([line.low, *(one.low for one in peers)]), high=max([line.high, *reach]))
     scripts: dict[str, list[Line]] = defaultdict(list)
     for key, line in lines.items():
         if "_" in key:
@@ -173,7 +176,8 @@ def _least(key: str, texts: Mapping[str, Any]) -> int:
 def _widest(lines: Sequence[Line]) -> Line:
     model = lines[0].model if len({line.model for line in lines}) == 1 else "several"
     documents, news = sum(line.documents for line in lines), sum(line.news for line in lines)
-    return Line(min(one.low for one in lines), max(one.high for one in lines), documents, news, model)
+    middle = float(np.median([line.middle for line in lines]))
+    return Line(min(one.low for one in lines), middle, max(one.high for one in lines), documents, news, model)
 
 
 def main() -> None:
@@ -187,10 +191,10 @@ def main() -> None:
     head = (
         "# Bits per character of good text under the shipped n-gram models, by language, script and for all others.\n"
         "# Made by tools/make_perplexity_limits.py, whose text says how and from what; not to be edited by hand.\n"
-        "language\tmin_bits_per_character\tmax_bits_per_character\tdocuments\tnews\tmodel\n"
+        "language\tmin_bits_per_character\tmedian\tmax_bits_per_character\tdocuments\tnews\tmodel\n"
     )
     body = "".join(
-        f"{key or 'default'}\t{one.low:.{DIGITS}f}\t{one.high:.{DIGITS}f}\t{one.documents}\t{one.news}\t{one.model}\n"
+        "\t".join([key or "default", *(f"{bits:.{DIGITS}f}" for bits in one[:3]), *map(str, one[3:])]) + "\n"
         for key, one in lines.items()
     )
     arguments.output.write_text(head + body, encoding="utf-8")
