@@ -23,6 +23,7 @@ from curation.filters.perplexity.ngram import (
 )
 from curation.filters.perplexity.ngram_text import NORMALISATION, normal_characters
 from curation.text import buffers
+from quality_models.arpa import write_arpa
 from quality_models.ngram_file import UNICODE, pack, quantised, write_ngram
 from quality_models.ngram_smoothing import Estimated
 from quality_models.ngram_training import train
@@ -96,6 +97,33 @@ def test_nats_are_those_of_a_slow_reading(order: int) -> None:
     off = np.abs(found.nats - expected) > 1e-4 * np.maximum(found.tokens, 1)
     assert off.mean() < 0.03
     assert np.abs(found.nats - expected).max() < 16 * order
+
+
+def arpa_nats(path: Path, text: str, order: int) -> float:
+    """Of a normalised text, by an ARPA file that is read by the simplest means."""
+    table = {}
+    for line in path.read_text("utf-8").splitlines():
+        parts = line.split("\t")
+        if len(parts) > 1:
+            table[tuple(parts[1].split(" "))] = (float(parts[0]), float(parts[2]) if len(parts) > 2 else 0.0)
+    tokens = ["▁", *(char if (char,) in table else "<unk>" for char in text.replace(" ", "▁"))]
+    total = 0.0
+    for i in range(1, len(tokens)):
+        context = tokens[max(0, i - order + 1) : i]
+        while (*context, tokens[i]) not in table:
+            total += table.get(tuple(context), (0.0, 0.0))[1]
+            context = context[1:]
+        total += table[*context, tokens[i]][0]
+    return -total * math.log(10)
+
+
+def test_the_arpa_file_says_what_the_kernel_says(model: Estimated, scorer: Scorer, tmp_path: Path) -> None:
+    """To 1e-4 for each character, without other programs: what KenLM reads is what we score."""
+    write_arpa(quantised(model), tmp_path / "model.arpa")
+    texts = ["the quick brown fox", "中文 über don't lazy", "straße 0000 naïve", "foxfox uqick", "日本中文 the the"]
+    found = score(scorer, texts)
+    for text, nats, tokens in zip(texts, found.nats.tolist(), found.tokens.tolist(), strict=True):
+        assert nats == pytest.approx(arpa_nats(tmp_path / "model.arpa", text, model.order), abs=1e-4 * tokens)
 
 
 def test_rounding_costs_little(model: Estimated, scorer: Scorer) -> None:
