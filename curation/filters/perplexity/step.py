@@ -126,6 +126,20 @@ class Perplexity(Filter):
         found["tokens"] = {float(self.config.min_tokens)}
         return {name: sorted(values) for name, values in found.items() if values}
 
+    def off_reasons(self) -> set[str]:
+        """Reasons that these settings never give: that they are silent says nothing."""
+        settings = self.config
+        policies = {"no_model": settings.no_model, "too_short": settings.short}
+        for bucket in ("uncalibrated", "head", "middle", "tail"):
+            policies[bucket] = getattr(settings, bucket) if settings.calibration is not None else "keep"
+        models = [settings, *([settings.cascade] if settings.cascade is not None else [])]
+        limits = [limit for model in models for limit in (model, *model.languages.values())]
+        high, low = ("max_perplexity", "max_bits_per_character"), ("min_bits_per_character",)
+        for why, names in (("too_high", high), ("too_low", low)):
+            has = self._shipped or any(isinstance(getattr(limit, name), float) for limit in limits for name in names)
+            policies[why] = "drop" if has else "keep"
+        return {f"{self.name}.{why}" for why, policy in policies.items() if policy != "drop"}
+
     @property
     def _shipped(self) -> bool:
         """Whether the shipped models read, for which the shipped limits hold."""

@@ -350,6 +350,25 @@ def test_a_rule_that_is_off_is_not_dead() -> None:
     assert off_reasons(Watched(WatchedConfig()), {"name": "watched"}) == {"watched.routed"}
 
 
+def test_perplexity_says_what_it_cannot_say() -> None:
+    """No bucket without a calibration, no limit of a model that has none."""
+    perplexity = step_class("perplexity")
+
+    def off(**settings: Any) -> set[str]:
+        told = off_reasons(perplexity(perplexity.Config.model_validate(settings)), {"name": "perplexity"})
+        return {reason.partition(".")[2] for reason in told}
+
+    buckets = {"uncalibrated", "head", "middle", "tail"}
+    assert off() == buckets | {"no_model", "too_short", "routed"}
+    assert off(short="drop", no_model="route:x") == buckets | {"no_model"}
+    neural = {"engine": "gpt2", "model": "somewhere"}
+    assert {"too_low", "too_high"} <= off(**neural)
+    assert {"too_low", "too_high"} & off(**neural, max_perplexity=35) == {"too_low"}
+    assert {"too_low", "too_high"} & off(**neural, languages={"eng": {"min_bits_per_character": 1}}) == {"too_high"}
+    percentiles = {"engine": {}, "languages": {"eng": {"documents": 1, "percentiles": {"1": 1.0, "99": 2.0}}}}
+    assert buckets - off(calibration=percentiles) == {"tail"}
+
+
 def test_the_table_is_fresh() -> None:
     """Every filter of the shipped config has an entry for its settings, version and models; else run tools/make_usual_shares.py."""
     import yaml
