@@ -6,6 +6,7 @@ of `curation.filters.rules` is used but the lists of signs. None stands for unde
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -230,10 +231,19 @@ def word_folded(word: str) -> str:
     return "".join(map(folded, word))
 
 
+def entropy_of(words: Sequence[str]) -> float | None:
+    """Of the first 256 words by frequency, of the most that it could be."""
+    if len(words) < 16:
+        return None
+    counts = Counter(map(word_folded, words[:256]))
+    total = counts.total()
+    return -sum(n / total * math.log(n / total) for n in counts.values()) / math.log(total)
+
+
 def ngram_measures(words: Sequence[str]) -> Measures:
     flat, found = [word_folded(word) for word in words], {}
     total = sum(map(len, words))
-    for n in range(2, 11):
+    for n in range(1, 11):
         places = defaultdict(list)
         for i in range(len(flat) - n + 1):
             places[tuple(flat[i : i + n])].append(i)
@@ -243,7 +253,7 @@ def ngram_measures(words: Sequence[str]) -> Measures:
             for starts in places.values():
                 if len(starts) == most > 1:
                     covers.append(covered(words, starts, n))
-            found[f"top_{n}gram"] = max(covers) / max(total, 1)
+            found[f"top_{n}gram" if n > 1 else "top_word"] = max(covers) / max(total, 1)
         else:
             later = [start for starts in places.values() for start in starts[1:]]
             found[f"duplicate_{n}gram"] = covered(words, later, n) / max(total, 1)
@@ -299,6 +309,7 @@ def word_measures(text: str, words: Sequence[str], lines: Sequence[str]) -> Meas
         "letter_words": ratio(sum(letters_in(word) > 0 for word in words), len(words)),
         "single_letter_words": ratio(sum(map(is_single, lettered)), len(lettered), is_spaced_text),
         "longest_word": max(map(len, words), default=0),
+        "word_entropy": entropy_of(words),
         "hash_per_word": ratio(text.count("#"), units),
         "ellipsis_per_word": ratio(sum(map(ellipses_in, lines)), units),
     }

@@ -16,22 +16,24 @@ SEVEN = "one two three four five six seven"
         ("", {}),
         ("word", {}),
         ("every word once only here", {}),
-        ("a b x a b y", {"top_2gram": 4 / 6}),
-        ("A b, x; a B. y", {"top_2gram": 4 / 6}),
+        ("a b x a b y", {"top_word": 2 / 6, "top_2gram": 4 / 6}),
+        ("A b, x; a B. y", {"top_word": 2 / 6, "top_2gram": 4 / 6}),
+        ("plumber in town, plumber near me, best Plumber", {"top_word": 21 / 37}),
         # two 2-grams occur twice: the one that covers more counts
-        ("a b x a b long er y long er", {"top_2gram": 12 / 18}),
+        ("a b x a b long er y long er", {"top_word": 8 / 18, "top_2gram": 12 / 18}),
         # the most frequent one, not the longest
-        ("a b x a b y a b long er z long er", {"top_2gram": 6 / 21}),
+        ("a b x a b y a b long er z long er", {"top_word": 3 / 21, "top_2gram": 6 / 21}),
         # occurrences that overlap count each character once
-        ("a a a a", {"top_2gram": 1, "top_3gram": 1}),
-        ("哈哈哈哈", {"top_2gram": 1, "top_3gram": 1}),
+        ("a a a a", {"top_word": 1, "top_2gram": 1, "top_3gram": 1}),
+        ("哈哈哈哈", {"top_word": 1, "top_2gram": 1, "top_3gram": 1}),
         (
             "x " * 12,
-            {"top_2gram": 1, "top_3gram": 1, "top_4gram": 1} | {f"duplicate_{n}gram": 11 / 12 for n in range(5, 11)},
+            {"top_word": 1, "top_2gram": 1, "top_3gram": 1, "top_4gram": 1}
+            | {f"duplicate_{n}gram": 11 / 12 for n in range(5, 11)},
         ),
         (
             f"{SEVEN} between {SEVEN}",
-            {"top_2gram": 18 / 61, "top_3gram": 26 / 61, "top_4gram": 32 / 61}
+            {"top_word": 10 / 61, "top_2gram": 18 / 61, "top_3gram": 26 / 61, "top_4gram": 32 / 61}
             | {f"duplicate_{n}gram": 27 / 61 for n in (5, 6, 7)},
         ),
     ],
