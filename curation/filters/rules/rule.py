@@ -45,8 +45,12 @@ _JUNK = _rules(
     mojibake | | too many of its characters are letters read in the wrong encoding | ours, after ftfy
     misread_han | | too many of its Han letters are what UTF-8 shows in an East Asian encoding | ours
     inverted_case | | too many Cyrillic words begin small and go on in capitals: the wrong encoding, or Caps Lock | ours
+    placeholder_words | | too many of its words are placeholder text: lorem ipsum, "your text here" | ours; C4
     disguised_letters | | too many of its letters mix alphabets within a word, are styled, or crossed out | ours; UTS 39
+    filler_lines | | too many of its lines are forum filler: first!, +1, thanks for sharing | ours
+    call_words | | too many of its words are plain sales talk: call today for a free quote, add to cart | ours
     number_rows | | too many of its lines are rows of numbers | ours
+    furniture_words | | too many of its words are those of menus, footers, cookie notices and buttons | ours; DCLM
     loose_lines | | too many of its lines stand in runs of short lines without sentences: menus, chats, lists | ours
     loose_line_characters | | too many of its characters stand in runs of short lines without sentences | ours
     """,

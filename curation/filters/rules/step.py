@@ -31,6 +31,7 @@ from curation.filters.rules import (
     encoding,
     line_runs,
     line_shapes,
+    phrases,
     repeated_lines,
     repetition,
     signs,
@@ -55,6 +56,7 @@ MEASURES: tuple[ModuleType, ...] = (
     repetition,
     encoding,
     disguise,
+    phrases,
 )
 """Modules of measures; each has `COLUMNS` and `measure(parts)`."""
 
