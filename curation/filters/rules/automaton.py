@@ -207,20 +207,31 @@ def classes_at(trie: Trie, node: Int) -> Int:
 
 
 @inlined
+def _longest_from(trie: Trie, node: Int, wanted: Int, words: WordsAt, i: Int, stop: Int) -> tuple[Int, Int]:
+    """Of phrases that go on with word i from a node: where the longest ends, 0 for none, and its classes."""
+    last, classes = np.int64(0), np.int64(0)
+    k = i
+    while node >= 0:
+        found = classes_at(trie, node)
+        if found & wanted:
+            last, classes = np.int64(k), found
+        if k >= stop:
+            break
+        node = next_node(trie, node, load64(words.hashes + 8 * k), byte_at(words.kinds + k))
+        k += 1
+    return last, classes
+
+
+@inlined
 def longest(trie: Trie, wanted: Int, words: WordsAt, i: Int, stop: Int) -> tuple[Int, Int]:
     """The longest phrase of lines of any wanted class that begins with word i and ends before word `stop`.
 
-    How many words it has, 0 for none, and its classes.
+    How many words it has, 0 for none, and its classes. A number first stands for itself, then for any number.
     """
-    length, classes = 0, np.int64(0)
-    node = np.int64(LINE)
-    if byte_at(words.kinds + i) != A_NUMBER and not may_begin_line(trie, load64(words.hashes + 8 * i)):
-        return length, classes
-    for k in range(i, stop):
-        node = next_node(trie, node, load64(words.hashes + 8 * k), byte_at(words.kinds + k))
-        if node < 0:
-            break
-        found = classes_at(trie, node)
-        if found & wanted:
-            length, classes = k - i + 1, found
-    return length, classes
+    first = load64(words.hashes + 8 * i)
+    last, classes = np.int64(0), np.int64(0)
+    if may_begin_line(trie, first):
+        last, classes = _longest_from(trie, _follow(trie, LINE, first), wanted, words, i + 1, stop)
+    if last == 0 and byte_at(words.kinds + i) == A_NUMBER:
+        last, classes = _longest_from(trie, _follow(trie, LINE, NUMBER), wanted, words, i + 1, stop)
+    return max(last - i, 0), classes

@@ -31,18 +31,20 @@ from curation.text.spans import Bytes, Int64s
 
 __all__ = [
     "CALL",
-    "CALLS",
+    "CALLED",
+    "CALL_PHRASES",
     "FILLER",
     "FILLERS",
     "FURNISHED",
     "FURNITURE",
+    "FURNITURE_PHRASES",
     "HEAD",
+    "HELD",
     "LONG",
     "LOREM",
     "MENU",
     "MOST_WORDS",
     "N_COUNTS",
-    "PLACEHELD",
     "PLACEHOLDER",
     "SHORT",
     "TEXT",
@@ -58,9 +60,9 @@ Int32s = npt.NDArray[np.int32]
 
 FILLER, HEAD, MENU, FURNITURE, CALL, PLACEHOLDER, LOREM = (1 << bit for bit in range(7))
 """Classes of phrases."""
-FILLERS, TEXT, FURNISHED, CALLS, PLACEHELD = range(5)
-"""What is counted for each document."""
-N_COUNTS = 5
+FILLERS, TEXT, FURNISHED, CALLED, HELD, FURNITURE_PHRASES, CALL_PHRASES = range(7)
+"""What is counted for each document: lines, words, phrases."""
+N_COUNTS = 7
 
 MOST_WORDS = 24
 """Words of the longest phrase, and of the longest line that may be filler or a menu."""
@@ -71,7 +73,7 @@ SHORTEST_RUN = 6
 MOST_LAUGHING = 8
 """Words of the longest line that is looked at for laughter."""
 SHORT, LONG = 1, 2
-"""Words of lorem ipsum; long are those of 6 letters and more."""
+"""Words of lorem ipsum; long are those of 5 letters and more."""
 
 OF_MENUS = MENU | FURNITURE | CALL | HEAD
 A_NUMBER, A_WORD = int(WordKind.NUMBER), int(WordKind.WORD)
@@ -180,24 +182,29 @@ def _laughing(words: WordsAt, text: TextAt, i: Int) -> Int:
 
 
 @inlined
-def _menu_words(trie: Trie, words: WordsAt, begin: Int, stop: Int, marked: Int) -> Int:
-    """Mark and count the words of a line that is items of menus, and nothing else but heads and numbers; else 0."""
+def _menu_words(trie: Trie, words: WordsAt, begin: Int, stop: Int, marked: Int) -> tuple[Int, Int]:
+    """Mark and count words and items of a line that is items of menus, and nothing else but heads and numbers.
+
+    0 of both for any other line.
+    """
     found, i = False, begin
     while i < stop:
         length, classes = longest(trie, OF_MENUS, words, i, stop)
         if length == 0 and byte_at(words.kinds + i) != A_NUMBER:
-            return 0
+            return 0, 0
         found |= classes & (MENU | FURNITURE) != 0
         i += max(length, 1)
     if not found:
-        return 0
-    n, i = 0, begin
+        return 0, 0
+    n = items = 0
+    i = begin
     while i < stop:
         length, classes = longest(trie, OF_MENUS, words, i, stop)
         if classes & (MENU | FURNITURE):
             n += _mark(marked, FURNITURE, i, i + length)
+            items += 1
         i += max(length, 1)
-    return n
+    return n, items
 
 
 @inlined
@@ -254,7 +261,9 @@ def visit_lines(
             filler = head = 0
             unknown = 3
             if _may_be_listed(trie, words, text, begin, stop):
-                counts[row, FURNISHED] += _menu_words(trie, words, begin, stop, marks)
+                n, items = _menu_words(trie, words, begin, stop, marks)
+                counts[row, FURNISHED] += n
+                counts[row, FURNITURE_PHRASES] += items
                 filler, head, unknown = _filler_words(trie, words, text, begin, stop)
                 if stop == begin + 1 and byte_at(text.data + lines.starts[line]) == PLUS:  # "+1"
                     filler, unknown = 1, 0
@@ -291,7 +300,7 @@ def visit_words(automaton: Automaton, lorem: Lorem, of: Words, offsets: Int64s, 
     words = WordsAt(address_of(of.hashes), address_of(of.kinds))
     for row in range(len(offsets) - 1):
         stop = offsets[row + 1]
-        run = long_words = furnished = calls = held = 0
+        run = long_words = furnished = called = held = furniture = calls = 0
         for i in range(offsets[row], stop):
             size = _size_of(lorem, of.hashes[i])
             if size:
@@ -302,11 +311,15 @@ def visit_words(automaton: Automaton, lorem: Lorem, of: Words, offsets: Int64s, 
                 run = long_words = 0
             if i + 1 < stop and may_begin_phrase(trie, of.hashes[i], of.hashes[i + 1]):
                 new = _mark_phrases(trie, words, i, stop, marks)
-                furnished, calls, held = furnished + new[0], calls + new[1], held + new[2]
+                furnished, called, held = furnished + new[0], called + new[1], held + new[2]
+                furniture += new[0] > 0
+                calls += new[1] > 0
         held += _end_run(marks, run, long_words, stop)
         counts[row, FURNISHED] += furnished
-        counts[row, CALLS] += calls
-        counts[row, PLACEHELD] += held
+        counts[row, CALLED] += called
+        counts[row, HELD] += held
+        counts[row, FURNITURE_PHRASES] += furniture
+        counts[row, CALL_PHRASES] += calls
 
 
 @inlined
@@ -319,8 +332,8 @@ def _end_run(marked: Int, run: Int, long_words: Int, end: Int) -> Int:
 
 @inlined
 def _mark_phrases(trie: Trie, words: WordsAt, i: Int, stop: Int, marked: Int) -> tuple[Int, Int, Int]:
-    """Mark the words of all phrases that begin with word i: new ones of furniture, calls, placeholders."""
-    furnished = calls = held = 0
+    """Mark the words of all phrases that begin with word i: new ones of furniture, called, placeholders."""
+    furnished = called = held = 0
     node = np.int64(ANYWHERE)
     for k in range(i, stop):
         node = next_node(trie, node, load64(words.hashes + 8 * k), byte_at(words.kinds + k))
@@ -330,7 +343,7 @@ def _mark_phrases(trie: Trie, words: WordsAt, i: Int, stop: Int, marked: Int) ->
         if classes & FURNITURE:
             furnished += _mark(marked, FURNITURE, i, k + 1)
         if classes & CALL:
-            calls += _mark(marked, CALL, i, k + 1)
+            called += _mark(marked, CALL, i, k + 1)
         if classes & PLACEHOLDER:
             held += _mark(marked, PLACEHOLDER, i, k + 1)
-    return furnished, calls, held
+    return furnished, called, held

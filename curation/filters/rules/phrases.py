@@ -38,18 +38,20 @@ from curation.filters.rules.automaton import ANYWHERE, LINE, NUMBER, Automaton, 
 from curation.filters.rules.parts import Parts, hashes_of, parts_of
 from curation.filters.rules.phrase_visit import (
     CALL,
-    CALLS,
+    CALL_PHRASES,
+    CALLED,
     FILLER,
     FILLERS,
     FURNISHED,
     FURNITURE,
+    FURNITURE_PHRASES,
     HEAD,
+    HELD,
     LONG,
     LOREM,
     MENU,
     MOST_WORDS,
     N_COUNTS,
-    PLACEHELD,
     PLACEHOLDER,
     SHORT,
     TEXT,
@@ -62,7 +64,7 @@ from curation.filters.rules.phrase_visit import (
 from curation.records import ScoreColumn
 from curation.text.spans import Int64s
 
-__all__ = ["COLUMNS", "measure", "read_phrases"]
+__all__ = ["COLUMNS", "measure", "read_phrases", "shipped_table", "tables_of"]
 
 COLUMNS = (
     ScoreColumn("filler_lines", pa.float32(), "share", "lines, long ones weighing more, that are only forum filler"),
@@ -82,8 +84,10 @@ CLASSES: Mapping[str, int] = {
 }
 EVERYWHERE = FURNITURE | CALL | PLACEHOLDER
 IN_LINES = FILLER | HEAD | MENU | FURNITURE | CALL
-LONG_LETTERS = 6
+LONG_LETTERS = 5
 """Letters of a long word of lorem ipsum."""
+FEWEST = {FURNITURE_PHRASES: 3, CALL_PHRASES: 2}
+"""Phrases of furniture and of sales talk in a text from which on they count: one "read more" proves nothing."""
 ACCENTLESS = frozenset("es pt fr it ca cs pl ro hu tr vi sv da nl".split())
 """Languages whose forums often leave accents out."""
 
@@ -120,10 +124,15 @@ def _ways_to_write(phrase: str, language: str) -> set[str]:
 
 @cache
 def _shipped() -> tuple[Automaton, Lorem]:
-    return _tables(files(__package__).joinpath("phrases.tsv").read_text("utf-8"))
+    return tables_of(shipped_table())
 
 
-def _tables(table: str) -> tuple[Automaton, Lorem]:
+def shipped_table() -> str:
+    """The table of phrases that is part of the package."""
+    return files(__package__).joinpath("phrases.tsv").read_text("utf-8")
+
+
+def tables_of(table: str) -> tuple[Automaton, Lorem]:
     """The trie of all phrases and the table of single words.
 
     Raises ConfigError for a phrase that is too long, or too short for its class.
@@ -161,10 +170,15 @@ def measure(parts: Parts) -> dict[str, npt.NDArray[Any]]:
     n_words = np.diff(parts.words.offsets)
     return {
         "filler_lines": _share(counts[:, FILLERS], counts[:, FILLERS] + counts[:, TEXT]),
-        "furniture_words": _share(counts[:, FURNISHED], n_words),
-        "call_words": _share(counts[:, CALLS], n_words),
-        "placeholder_words": _share(counts[:, PLACEHELD], n_words),
+        "furniture_words": _share(_where_many(counts, FURNISHED, FURNITURE_PHRASES), n_words),
+        "call_words": _share(_where_many(counts, CALLED, CALL_PHRASES), n_words),
+        "placeholder_words": _share(counts[:, HELD], n_words),
     }
+
+
+def _where_many(counts: Int64s, words: int, phrases: int) -> Int64s:
+    """Words counted, where they are in enough phrases to tell: int64[n]."""
+    return np.where(counts[:, phrases] < FEWEST[phrases], 0, counts[:, words])
 
 
 def _share(part: Int64s, whole: Int64s) -> npt.NDArray[np.float32]:
