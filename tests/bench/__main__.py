@@ -30,6 +30,7 @@ SMALL: Mapping[str, list[str]] = {
     "pack": ["--encode-mb", "1", "--tokens", "10"],
     "scale": ["--documents", "2000"],
     "text": ["--repeats", "1", "--megabytes", "2"],
+    "what_if": ["--documents", "20000", "--repeats", "1"],
 }
 """Arguments of a small run, by bench; CORPUS stands for a folder of JSON lines made here."""
 NEEDS_DATA = {
