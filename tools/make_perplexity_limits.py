@@ -15,7 +15,8 @@ dozen languages. For fifty others there are news sentences (`4_langid`), ten to 
   multiple of its median (where a character says more, all is further apart).
 - at least: `LOW_SHARE` of what the least surprising texts of its model have. Nothing good was seen below; but what a model was
   trained on itself, and everybody quotes, lies far below what is new to it.
-- a script, for languages that nobody has measured and text that nobody could name: the widest of its languages;
+- a script, for languages that nobody has measured and text that nobody could name: what `MOST` of its languages are held to. Random
+  letters have no language, or are taken for a rare one, and the rarest would set the limit.
 - default: the widest of all.
 """
 
@@ -47,6 +48,7 @@ ENOUGH = 20
 OUTER = 0.004
 MARGIN = 0.35
 LOW_SHARE = 0.5
+MOST = 0.9
 SENTENCES = 10
 """In a text."""
 FEWEST = 5
@@ -164,8 +166,8 @@ def limits(table: pa.Table) -> dict[str, Line]:
     for key, line in lines.items():
         if "_" in key:
             scripts[f"{UNDETERMINED}_{script_of(key)}"].append(line)
-    widest = {key: _widest(mine) for key, mine in sorted(scripts.items())}
-    return {"": _widest(list(lines.values())), **widest, **lines}
+    of_scripts = {key: _together(mine, MOST) for key, mine in sorted(scripts.items())}
+    return {"": _together(list(lines.values()), 1), **of_scripts, **lines}
 
 
 def _least(key: str, texts: Mapping[str, Any]) -> int:
@@ -173,11 +175,13 @@ def _least(key: str, texts: Mapping[str, Any]) -> int:
     return ENOUGH if key.partition("_")[0] in texts and "_" in key else FEWEST
 
 
-def _widest(lines: Sequence[Line]) -> Line:
+def _together(lines: Sequence[Line], share: float) -> Line:
+    """A line for several languages: the lowest of their lower limits, and an upper one that is enough for a share of them."""
     model = lines[0].model if len({line.model for line in lines}) == 1 else "several"
     documents, news = sum(line.documents for line in lines), sum(line.news for line in lines)
     middle = float(np.median([line.middle for line in lines]))
-    return Line(min(one.low for one in lines), middle, max(one.high for one in lines), documents, news, model)
+    high = float(np.quantile([line.high for line in lines], share))
+    return Line(min(one.low for one in lines), middle, high, documents, news, model)
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ def perplexity_view(facts: Mapping[str, Any]) -> FactsView:
         facts=[*_judged(facts), *_models(facts), *_cascade(_mapping(facts, "cascade"))],
         counts_caption="Bits per character by language: 5 %, half and 95 % of the documents lie below; and what the limits drop",
         counts_head="language",
+        counts_of="documents",
         counts=list(_languages(facts)),
     )
 

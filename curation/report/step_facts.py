@@ -58,6 +58,8 @@ class FactsView:
     figure_note: str = ""
     counts_caption: str = ""
     counts_head: str = ""
+    counts_of: str = "dropped"
+    """What the table counts."""
     counts: Sequence[Count] = ()
     replaces: frozenset[str] = field(default_factory=frozenset)
     """Scores that need no drawing or table of their own beside this block."""

@@ -16,6 +16,7 @@ BITS_STEP = 0.001
 """How far apart two values must be to be told apart."""
 MOST_BITS = 64
 """Above what any model says of a character on the average; what is beyond counts as this."""
+DIGITS = 3
 LAST = round(MOST_BITS / BITS_STEP)
 
 
@@ -43,5 +44,5 @@ class BitsHistogram:
         reached = np.cumsum(self.counts)
         assert reached[-1] > 0, "a percentile of nothing"
         ranks = np.ceil(np.round(np.array(list(wanted)) / 100 * reached[-1], 6)).clip(min=1)
-        found: list[float] = (np.searchsorted(reached, ranks) * BITS_STEP).tolist()
+        found: list[float] = np.round(np.searchsorted(reached, ranks) * BITS_STEP, DIGITS).tolist()
         return found
