@@ -21,7 +21,7 @@ from curation.text import Script, Spans, buffers, line_hashes
 from curation.text.jit import kernel
 from curation.text.spans import Bytes, Int64s, bounds
 
-__all__ = ["Hashes", "Int32s", "Line", "Parts", "WordKind", "hashes_of", "parts_of"]
+__all__ = ["Hashes", "Int32s", "Line", "Parts", "WordKind", "hashes_of", "parts_in", "parts_of"]
 
 Hashes = npt.NDArray[np.uint64]
 Int32s = npt.NDArray[np.int32]
@@ -79,7 +79,14 @@ def parts_of(texts: pa.Array) -> Parts:
 
     Raises InputError for any other type, nulls, or damaged offsets.
     """
-    data, offsets = buffers(texts)
+    return parts_in(*buffers(texts))
+
+
+def parts_in(data: Bytes, offsets: Int64s) -> Parts:
+    """The parts of the documents `data[offsets[d]:offsets[d + 1]]`: data uint8[...], offsets int64[n + 1].
+
+    Raises InputError where a document leaves the data.
+    """
     n = len(offsets) - 1
     words, hashes, word_chars, word_kinds, letters = _words(data, offsets)
     line_hash, lines = line_hashes(data, offsets)

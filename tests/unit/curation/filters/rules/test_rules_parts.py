@@ -10,6 +10,7 @@ from curation.errors import ConfigError, InputError
 from curation.filters.length import Length, LengthConfig
 from curation.filters.rules.parts import Line, Parts, WordKind, hashes_of, parts_of
 from curation.text import buffers, count_chars, line_spans, script_counts, word_hashes, word_spans
+from tests.guard_page import run_between_guard_pages
 
 TEXTS = (
     "The fox can't jump 32.3 feet.\n\n  中文mixed字 3月 \nコーヒーを ที่นี่ 안녕 세계 हिन्दी १२३",
@@ -166,3 +167,32 @@ def test_foreign_arrays_are_refused() -> None:
     """Nulls and other types are an error of the caller."""
     with pytest.raises(InputError, match="no nulls"):
         parts_of(pa.array(["a", None], pa.large_string()))
+
+
+PROGRAM = """
+from curation.filters.rules import line_shapes, repeated_lines, repetition, signs, words
+from curation.filters.rules.parts import parts_in
+
+def visit(raw, where):
+    parts = parts_in(put(raw, where), np.array([0, len(raw) // 2, len(raw)]))
+    for module in (words, signs, line_shapes, repeated_lines, repetition):
+        module.measure(parts)
+
+pieces = ["a", "B" * 70, "é", "中", "👍", "\\n", " ", "e\\u0301", "it's 1.5 ", "... ", "www.a://", "。）", "{#}"]
+ends = [b"", b"\\xe4", b"\\xe4\\xb8", b"\\xf0\\x9f\\x91", b"\\xc3", b"\\xff"]
+for first in pieces:
+    for second in pieces:
+        for end in ends:
+            for where in ("start", "end"):
+                visit((first + second).encode() + end, where)
+for size in range(140):
+    for piece in (b"w", b".", b":", b"="):
+        visit(piece * size, "end")
+        visit(piece * size, "start")
+print("visited")
+"""
+
+
+def test_nothing_outside_of_the_data_is_read() -> None:
+    """Texts at the very start and end of a page, whole and cut within a character: no kernel touches the next page."""
+    run_between_guard_pages(PROGRAM)
