@@ -40,6 +40,11 @@ up: setup ## start a local Airflow with its user interface, and leave it running
 down: ## stop the local Airflow
 	[ ! -x $(BIN)/python ] || $(BIN)/python tools/airflow_local.py down
 
+# What the n-gram models are held to has no wheel: it is compiled where there is a compiler, and else its test is skipped.
+$(VENV)/.kenlm: $(VENV)/.installed
+	! command -v g++ >/dev/null || $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps kenlm==0.3.0
+	touch $@
+
 lint: setup ## style and formatting
 	$(BIN)/ruff check $(PACKAGES)
 	$(BIN)/ruff format --check $(PACKAGES)
@@ -51,7 +56,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 	$(BIN)/lint-imports --no-cache
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
-unit: torch ## the fast tests: some minutes
+unit: torch $(VENV)/.kenlm ## the fast tests: some minutes
 	$(BIN)/python -m curation.filters.language
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
