@@ -5,6 +5,7 @@
     misread_han             Han letters that UTF-8 shows when it is read as Shift_JIS or GB 18030 / Han letters
     inverted_case           Cyrillic words of three letters or more that begin small and go on in capitals (KOI8-R read as
                             Windows-1251) / such words
+    misread_signs           "¡" before another sign of Latin-1 (as in "¡°word¡±"), in the whole text
     replacement_characters  U+FFFD, C1 controls, private and unassigned code points / characters that are not blank
 
 UTF-8 that was read one byte a character is still UTF-8: where neighbours, taken back to the bytes they stood for, are one
@@ -13,6 +14,9 @@ sequences of Windows-1251 count only where at least half of the characters that 
 Double-byte text read as Latin-1 shows as runs of its upper half: from four neighbours on, three of them letters, all count.
 A reader of Shift_JIS or GB 18030 takes the first two bytes of a character of U+3000 to U+9FFF for one letter, and those are few
 (縺 繧 繝 荳; 鐨 涓 锛 鍥): 953 letters, made here from the encodings themselves, most of them rare.
+
+Of an English page with Korean or Chinese quotation marks only these are misread, as "¡" and a sign, which no language
+writes: "¡" stands before letters, "¿" and "«".
 
 misread_han is undefined where there are fewer than 20 Han letters, inverted_case where there are fewer than 10 such words.
 Sources: ftfy (Speer 2019) turns text back and looks whether it makes sense; this looks for what can be turned back. The
@@ -40,6 +44,7 @@ COLUMNS = (
     ScoreColumn("mojibake", pa.float32(), "share", "characters read in the wrong encoding"),
     ScoreColumn("misread_han", pa.float32(), "share", "Han letters that UTF-8 shows in an East Asian encoding"),
     ScoreColumn("inverted_case", pa.float32(), "share", "Cyrillic words that begin small and go on in capitals"),
+    ScoreColumn("misread_signs", pa.int32(), "places", "¡ before a sign: East Asian punctuation read as Latin-1"),
     ScoreColumn("replacement_characters", pa.float32(), "share", "U+FFFD, C1 controls, private code points"),
 )
 
@@ -73,7 +78,7 @@ def _misread() -> Table:
 
 
 LATIN, CYRILLIC, MISREAD = _bytes_of("latin-1", "cp1252"), _bytes_of("cp1251"), _misread()
-HITS, CYRILLIC_HITS, CYRILLIC_ALL, MISREAD_HAN, REPLACED = range(5)
+HITS, CYRILLIC_HITS, CYRILLIC_ALL, MISREAD_HAN, REPLACED, SIGNS = range(6)
 DENSE, DENSE_LETTERS = 4, 3
 FEWEST_HAN, FEWEST_WORDS = 20, 10
 
@@ -81,7 +86,7 @@ FEWEST_HAN, FEWEST_WORDS = 20, 10
 def measure(parts: Parts) -> Measures:
     """The columns of each document: float32[n], masked where undefined."""
     n = len(parts.offsets) - 1
-    counts, words = np.zeros((n, 5), np.int64), np.zeros((n, 2), np.int64)
+    counts, words = np.zeros((n, 6), np.int64), np.zeros((n, 2), np.int64)
     _visit(parts.data, parts.offsets, LATIN, CYRILLIC, MISREAD, counts)
     _visit_words(parts.data, parts.words.starts, parts.word_chars, parts.words.offsets, words)
     whole = 2 * counts[:, CYRILLIC_HITS] >= counts[:, CYRILLIC_ALL]
@@ -91,6 +96,7 @@ def measure(parts: Parts) -> Measures:
         "mojibake": share(np.minimum(hits, parts.characters), parts.characters),
         "misread_han": share(counts[:, MISREAD_HAN], np.where(han < FEWEST_HAN, 0, han)),
         "inverted_case": share(words[:, 0], np.where(words[:, 1] < FEWEST_WORDS, 0, words[:, 1])),
+        "misread_signs": np.minimum(counts[:, SIGNS], np.iinfo(np.int32).max).astype(np.int32),
         "replacement_characters": share(np.minimum(counts[:, REPLACED], parts.characters), parts.characters),
     }
 
@@ -145,6 +151,7 @@ def _visit(data: Bytes, offsets: Int64s, latin: Table, cyrillic: Table, misread:
                     length = 1
                 of_run += length if ended else 0
                 run += code != before
+                of_row[SIGNS] += before == 0xA1 and 0xA2 <= code < 0xC0 and code not in (0xAB, 0xBF)
                 letters += code >= 0xC0 or code < 0xA0
                 before = code
             byte = np.int64(cyrillic[np.uint64(code)])

@@ -43,6 +43,7 @@ def test_ordinary_text_is_read_rightly(name: str) -> None:
     assert found["replacement_characters"] == 0
     assert (found["misread_han"] or 0) < 0.1
     assert not found["inverted_case"]
+    assert found["misread_signs"] == 0
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_little_text_says_nothing() -> None:
     """Fewer than 20 Han letters, or 10 Cyrillic words: undefined; no character at all: all are."""
     assert scores("縺ｮ 縺ｮ")["misread_han"] is None
     assert scores("зМБЧБ оБЪЧБОЙС")["inverted_case"] is None
-    assert set(scores("").values()) == {None}
+    assert {name for name, value in scores("").items() if value is not None} == {"misread_signs"}
     assert [column.name for column in COLUMNS] == list(scores("a"))
 
 
@@ -103,3 +104,9 @@ def test_the_sets_come_from_the_encodings() -> None:
     text = "縺繧繝荳鐨涓锛鍥" * 5
 
     assert scores(text)["misread_han"] == 1
+
+
+def test_misread_signs_are_counted() -> None:
+    """Quotation marks of EUC-KR or GB 18030 around English words; Spanish exclamations are none."""
+    assert scores("the ¡°Sphere¡± filter ¡¦")["misread_signs"] == 3
+    assert scores("¡Hola! ¡¿Qué?! ¡«Sí»! ¡Él! 1¡ 2¡")["misread_signs"] == 0
