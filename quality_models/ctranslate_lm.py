@@ -1,8 +1,12 @@
 """Perplexity by the same language models on a CPU in 8 bits, through CTranslate2.
 
-A model in transformers' format is converted once, into a folder beside a run (`converted`); or one that
-`ct2-transformers-converter` made is given, with the tokenizer.json of its source copied into it. Such a model needs
-neither torch nor transformers. Known shapes are those of the library: GPT-2, Llama (SmolLM2), Mistral, Qwen, Phi, Gemma ...
+A model in transformers' format is converted once, into a folder of conversions:
+
+    python -m quality_models.ctranslate_lm MODEL FOLDER
+
+prints the folder to name as `model`. One that `ct2-transformers-converter` made will do, too, with the tokenizer.json and
+the tokenizer_config.json of its source copied into it. A converted model needs neither torch nor transformers. Known shapes are
+those of the library: GPT-2, Llama (SmolLM2), Mistral, Qwen, Phi, Gemma ...
 
 Weights are 8-bit integers with one scale for each row, activations are scaled anew for each token, sums are integers, and
 all that is no matrix product is float32. On SmolLM2-135M the nats per token of a document differ from float32's by
@@ -16,15 +20,17 @@ A model is loaded once a process and kept; in 8 bits it takes a byte a parameter
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -301,3 +307,24 @@ class _LoadedGenerator:
                     f"{self.folder}: expected token {number:,} to be {token!r} as in its tokenizer.json, found {other} in "
                     "vocabulary.json; the tokenizer is another model's"
                 )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Convert a model; prints where it lies. Returns 1, with one message, where it cannot be converted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m quality_models.ctranslate_lm", description="Convert a causal language model for CTranslate2."
+    )
+    parser.add_argument("model", help="folder in transformers' format, or name on the Hugging Face hub")
+    parser.add_argument("folder", type=Path, help="folder of conversions: one is made in it")
+    parser.add_argument("--quantization", choices=get_args(Quantization), default="int8")
+    asked = parser.parse_args(arguments)
+    try:
+        print(converted(find_folder(asked.model), asked.folder, asked.quantization))
+    except (ValueError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

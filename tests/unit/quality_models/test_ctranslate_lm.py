@@ -12,7 +12,7 @@ import pytest
 
 from quality_models import lm_folder
 from quality_models.causal_lm import CausalLm
-from quality_models.ctranslate_lm import CARD, CtranslateLm, converted
+from quality_models.ctranslate_lm import CARD, CtranslateLm, converted, main
 from quality_models.lm_judge import TextNats
 from quality_models.lm_tokens import read_tokenizer
 from quality_models.windows import BosRule, WindowRule
@@ -194,3 +194,12 @@ def test_missing_packages_name_what_to_install(models: Path, monkeypatch: pytest
     monkeypatch.setattr(lm_folder, "version", version)
     with pytest.raises(ValueError, match=r"package ctranslate2: expected it .* pip install 'corpusmill\[torch\]'"):
         CtranslateLm(str(models / "gpt2"), RULE).identity()
+
+
+def test_the_command_prints_the_folder(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it prints can be named as a model; a mistake is one message and exit code 1."""
+    assert main([str(models / "gpt2"), str(models / "cache")]) == 0
+    printed = capsys.readouterr().out.strip()
+    assert CtranslateLm(printed, RULE).judge(["Seven gulls."]).tokens.tolist() == [6]
+    assert main([str(tmp_path / "nowhere"), str(tmp_path)]) == 1
+    assert "expected the folder of a language model, found nothing" in capsys.readouterr().err
