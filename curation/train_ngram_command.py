@@ -53,7 +53,9 @@ def add_train_ngram(commands: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the model")
     parser.add_argument("--order", type=int, default=DEFAULT_ORDER, metavar="N", help="characters of an n-gram (6)")
     parser.add_argument("--max-mb", type=float, default=DEFAULT_MEGABYTES, metavar="MB", help="size of the file (4)")
-    parser.add_argument("--text-column", default="text", metavar="NAME", help="field or column that holds the text (text)")
+    parser.add_argument(
+        "--text-column", default="text", metavar="NAME", help="field or column that holds the text (text)"
+    )
     parser.add_argument("--arpa", type=Path, metavar="FILE", help="write the model as ARPA too, before it is rounded")
     parser.set_defaults(function=_train_ngram)
 

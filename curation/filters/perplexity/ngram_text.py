@@ -114,7 +114,7 @@ def next_symbols(p: Int, end: Int, last: Int, order: Int, checked: bool, out: Co
                 last = BLANK if last != 0 else 0
                 continue
             n = _put(out, n, symbol, last)
-            last = code
+            last = max(code, 1)  # 0 is the begin; a NUL is to its neighbours what U+0001 is
             continue
         form = form_of(code)
         if checked and not is_settled(form, form_of(last), order):

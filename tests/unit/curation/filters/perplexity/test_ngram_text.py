@@ -30,6 +30,7 @@ CASES = {
     "soft\u00adhyphen\u200b x\ufe0f": "softhyphen x",
     "a\u00a0b\u2003c\u2028d\u0085e": "a b c d e",
     "\x00a\x01": "\x00a\x01",
+    "\x00 \x00\r0": "\x00 \x00 0",
     "中文，全形。": "中文,全形。",
     "नमस्ते": "नमस्ते",
     "\u0301 alone": "\u0301 alone",
