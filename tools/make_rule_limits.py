@@ -46,7 +46,7 @@ from curation.filters.rules.rule import BY_NAME, RULES
 FOLDER = Path(__file__).resolve().parent.parent / "curation" / "filters" / "rules"
 
 LOSS = 0.003
-NOTABLE = 0.015
+NOTABLE = 0.01
 LOSS_OF_FEW = 0.006
 SHRINK = 20
 MARGIN = 0.05
@@ -80,10 +80,11 @@ FLOORS: Mapping[str, float] = {
     "misread_han": 0.15,
     "inverted_case": 0.04,
     "disguised_letters": 0.03,
-    "placeholder_words": 0.12,
+    "placeholder_words": 0.2,
     "filler_lines": 0.4,
-    "call_words": 0.02,
+    "call_words": 0.015,
     "furniture_words": 0.05,
+    "contacts": 2,
     "number_rows": 0.4,
     "loose_lines": 0.3,
     "loose_line_characters": 0.45,

@@ -55,6 +55,13 @@ _JUNK = _rules(
     loose_line_characters | | too many of its characters stand in runs of short lines without sentences | ours
     """,
 )
+_CONTACTS = _rules(
+    "max",
+    "per 100 English words",
+    """
+    contacts | | too many handles, invitation links and accounts of messengers for what it says | ours
+    """,
+)
 _REPEATED = _rules(
     "max",
     "share",
@@ -143,7 +150,7 @@ _BOUNDS = (
     Rule("many_units", "units", "max", "English words", "it says too much to be one document", "Gopher"),
 )
 
-RULES = (*_JUNK, *_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
+RULES = (*_JUNK, *_CONTACTS, *_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
 """Every rule, in the order in which reasons are named: what says most about a document comes first."""
 
 BY_NAME: Mapping[str, Rule] = {rule.name: rule for rule in RULES}

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from curation.filters.labels import LANGUAGE_COLUMN, working_labels
 from curation.filters.rules import (
+    contacts,
     disguise,
     encoding,
     line_runs,
@@ -57,6 +58,7 @@ MEASURES: tuple[ModuleType, ...] = (
     encoding,
     disguise,
     phrases,
+    contacts,
 )
 """Modules of measures; each has `COLUMNS` and `measure(parts)`."""
 
