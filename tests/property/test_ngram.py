@@ -23,6 +23,7 @@ CHARACTERS = st.one_of(
     st.sampled_from("中文日本かガｶﾞ한국각ไทยนมัสการनमस्तेعربيשלוםПривет"),
     st.characters(exclude_categories=["Cs"]),
 )
+ZERO_WIDTH_SPACE = 0x200B
 TEXTS = st.text(CHARACTERS, max_size=60)
 
 
@@ -44,7 +45,7 @@ def slow_normal(text: str) -> str:
 
 
 def _is_blank(code: int) -> bool:
-    return chr(code).isspace() or unicodedata.category(chr(code)) in ("Zs", "Zl", "Zp")
+    return chr(code).isspace() or code == ZERO_WIDTH_SPACE
 
 
 def _is_digit(code: int) -> bool:
@@ -63,6 +64,13 @@ def scorer(order: int) -> Scorer:
 def test_normal_characters_are_those_of_a_slow_rule(texts: list[str]) -> None:
     """Whatever characters stand together, and whatever texts."""
     assert normal(texts) == [slow_normal(text) for text in texts]
+
+
+def test_each_character_alone_is_normal() -> None:
+    """Every code point, between letters and by itself."""
+    texts = [f"a{chr(code)}b {chr(code)}" for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    assigned = [text for text in texts if unicodedata.category(text[1]) not in ("Cn", "Co")]
+    assert normal(assigned) == [slow_normal(text) for text in assigned]
 
 
 @given(TEXTS)

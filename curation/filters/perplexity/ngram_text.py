@@ -4,8 +4,8 @@ Normalisation 1, by which all models of ours were trained:
 
 - NFKC, then simple case folding; what NFKC has no form for (soft hyphen, variation selectors) vanishes;
 - a decimal digit of any script is `0`: numbers are known by their length, not their value;
-- a run of blanks, tabs, line breaks and other separators is one blank, at the ends of a text none: how a text is laid
-  out is no matter of language;
+- a run of blanks (the zero-width space too), tabs, line breaks and other separators is one blank, at the ends of a text
+  none: how a text is laid out is no matter of language;
 - everything else, control characters and bytes that are no UTF-8 (U+FFFD) too, stays what it is.
 
 A text is put through by a kernel at 300 MB/s; where characters must be put together or marks in order, which few texts
