@@ -5,7 +5,7 @@
 A contact is one of: a handle (@ and five or more ASCII letters, digits or _, not after one of those, a dot or a hyphen, as in mail
 addresses, nor in quotes or brackets, as in code and in notes that thank by handle); an address of a messenger or shortener
 (t.me/, telegram.me/, wa.me/, line.me/, discord.gg/, bit.ly/ and what ends like them); beside a Han letter, an account: letters and
-digits mixed, 5 to 20 of them with four digits or more, or 8 to 12 digits. An advertisement is little else; a page that names
+digits mixed, 6 to 20 of them with five digits or more, or 8 to 12 digits. An advertisement is little else; a page that names
 its author once is not. From 1,000 words on nothing is said: a manual may show many handles.
 
 Source: ours. Costs 1 ns a byte of the texts that it looks at.
@@ -34,7 +34,7 @@ COLUMNS = (
 )
 
 MOST_UNITS = 1000.0
-HANDLE, MIXED, DIGITS, FEWEST_NUMBER, LONGEST, LONGEST_NUMBER = 5, 5, 4, 8, 20, 12
+HANDLE, MIXED, DIGITS, FEWEST_NUMBER, LONGEST, LONGEST_NUMBER = 5, 6, 5, 8, 20, 12
 AT, SLASH = 0x40, 0x2F
 
 

@@ -84,6 +84,22 @@ def measure(parts: Parts) -> Measures:
 
 
 @inlined
+def _tally(
+    kinds: npt.NDArray[np.uint8], weights: npt.NDArray[np.float64], first: Int, last: Int
+) -> tuple[Int, Int, Int, Int]:
+    """Of the words of a line: numbers, words that are neither numbers nor single letters, units, and whether any is unspaced."""
+    numbers, others, units, unspaced = 0, 0, 0.0, 0
+    for word in range(first, last):
+        kind = np.uint64(kinds[word])
+        numbers += kind == NUMBER
+        others += kind != NUMBER and kind != LETTER
+        if kind > LAST_SPACED:
+            unspaced = 1
+        units += weights[kind]
+    return numbers, others, units, unspaced
+
+
+@inlined
 def _goes_on(first: Int, end: Int, signs: Int64s) -> Int:
     """Whether the last character before an address is one after which something follows."""
     p = end - 1
@@ -142,14 +158,7 @@ def _visit(
             of_row[LINES] += 1
             of_row[CHARS] += chars[line]
             first, last = line_words[line], line_words[line + 1]
-            numbers, others, units, unspaced = 0, 0, 0.0, 0
-            for word in range(first, last):
-                kind = np.uint64(kinds[word])
-                numbers += kind == NUMBER
-                others += kind != NUMBER and kind != LETTER
-                if kind > LAST_SPACED:
-                    unspaced = 1
-                units += weights[kind]
+            numbers, others, units, unspaced = _tally(kinds, weights, first, last)
             if units >= PROSE_UNITS and sentences[line] > 0 and flags[line] & ENDED != 0:
                 prose[row] += units
             of_row[ROWS] += numbers >= ROW_NUMBERS and numbers >= ROW_SHARE * (numbers + others)
