@@ -57,6 +57,7 @@ Quantization: TypeAlias = Literal["int8", "float32"]
 BATCH_TOKENS = 512
 CARD = "corpusmill.json"
 """What a folder was converted from, and the checksum of its weights."""
+CARD_KEYS = ("source", "tokenizer", "quantization", "bos_token", "library", "model")
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,13 @@ def _is_converted(folder: Path) -> bool:
 
 
 def _card(folder: Path) -> dict[str, Any] | None:
-    """What `converted` wrote into a folder; None for one that another program made."""
-    return read_json(folder / CARD) if (folder / CARD).is_file() else None
+    """What `converted` wrote into a folder; None for one that another program made. Raises ValueError if it is damaged."""
+    if not (folder / CARD).is_file():
+        return None
+    card = read_json(folder / CARD)
+    if lost := [name for name in CARD_KEYS if not isinstance(card.get(name), str)]:
+        raise ValueError(f"{folder / CARD}: expected {', '.join(lost)} in it, found none; convert the model again")
+    return card
 
 
 def converted(source: Path, cache_folder: Path, quantization: Quantization = "int8") -> Path:
@@ -182,9 +188,11 @@ def converted(source: Path, cache_folder: Path, quantization: Quantization = "in
 
 def _is_intact(folder: Path) -> bool:
     """Whether a conversion is there, and its weights are those that were written."""
-    if not (folder / CARD).is_file() or not _is_converted(folder):
+    try:
+        card = _card(folder)
+    except ValueError:
         return False
-    return bool(read_json(folder / CARD)["model"] == digest([folder / "model.bin"]))
+    return card is not None and _is_converted(folder) and card["model"] == digest([folder / "model.bin"])
 
 
 def _sync(path: Path) -> None:

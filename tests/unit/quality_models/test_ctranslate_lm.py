@@ -138,6 +138,10 @@ def _other_vocabulary(folder: Path) -> None:
     (folder / "vocabulary.json").write_text(json.dumps(words), encoding="utf-8")
 
 
+def _damaged_card(folder: Path) -> None:
+    (folder / CARD).write_text('{"model": 1}', encoding="utf-8")
+
+
 def _without_tokenizer(folder: Path) -> None:
     for path in folder.glob("tokenizer*.json"):
         path.unlink()
@@ -148,6 +152,7 @@ def _without_tokenizer(folder: Path) -> None:
     [
         (_damaged_weights, "expected a language model converted for CTranslate2, found"),
         (_other_weights, "expected the model.bin that corpusmill.json describes, found another"),
+        (_damaged_card, "corpusmill.json: expected source, tokenizer, .* in it, found none"),
         (_other_vocabulary, "expected token 30[01] to be .* as in its tokenizer.json"),
         (_without_tokenizer, "tokenizer.json: expected a tokenizer beside the model, found nothing"),
     ],
