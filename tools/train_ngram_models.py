@@ -4,7 +4,8 @@
 
 DIR holds a folder for each source, see tools/ngram_models/sources.py; a source that is missing is left out, and said.
 TEXTS: rows with `text` of which no long line may be trained on (what the models are judged by). The same sources
-give the same files. For Chinese it needs the package opencc-python-reimplemented. Takes two minutes and 4 GB a model. Prints the tables of the model card.
+give the same files. For Chinese it needs the package opencc-python-reimplemented. Takes two minutes and 4 GB a model.
+Prints the tables of the model card.
 """
 
 from __future__ import annotations
