@@ -2,8 +2,9 @@
 
 `stop_words.tsv` holds a list for each language that has one: FineWeb-2's, and Gopher's own eight words for English
 (Rae et al. 2021, section A.1.1). Counted are distinct words of the list, in any case; Gopher asks for two. Undefined
-(null) where the label names no language or one without a list, and where most letters are of another script than the
-label's: a half-translated page may be called after its smaller half. Costs 0.2 ns a byte beside the parts.
+(null) where the label names no language or one without a list, and where a fifth of the letters or more are of another
+script than the label's: pages of code and half-translated ones may be called after their smaller half. Costs 0.2 ns a
+byte beside the parts.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = ["COLUMNS", "measure"]
 
 COLUMNS = (ScoreColumn("stop_words", pa.int32(), "words", "distinct frequent words of its language"),)
 
+OWN_SCRIPT = 0.8
+"""Share of letters in the script of the label below which the language is not believed."""
 ENOUGH = 8
 """More are not counted: no limit asks for them."""
 
@@ -44,5 +47,5 @@ def measure(parts: Parts, labels: pa.StringArray) -> dict[str, ma.MaskedArray]:
     ]
     of_document = np.array(chosen, np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
     found = distinct_of(parts, of_document, lists, enough=ENOUGH)
-    other_script = 2 * letters_of_script(parts.letters, labels) < parts.letters.sum(axis=1)
+    other_script = letters_of_script(parts.letters, labels) <= OWN_SCRIPT * parts.letters.sum(axis=1)
     return {"stop_words": ma.MaskedArray(found, (of_document < 0) | other_script)}
