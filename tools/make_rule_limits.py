@@ -200,9 +200,13 @@ def limits_of(good: pa.Table, rule: str, floor: float) -> Iterator[tuple[str, fl
     everything = np.ones(len(values.values), np.bool_)
     chosen = {"": rounded(values.default(values.sign * floor), values.sign, whole)}
     yield "", chosen[""], len(values.values), values.beyond(values.sign * chosen[""], everything)
+    looked_at: set[bytes] = set()
     keys = {key for label in set(values.labels) for key in lookup_keys(label) if key}
     for key in sorted(keys, key=lambda key: (not key.startswith("und_"), "_" in key, key)):
         inside = np.array([key in lookup_keys(label) for label in values.labels], np.bool_)
+        if inside.tobytes() in looked_at:  # a language in one script, a script of one language
+            continue
+        looked_at.add(inside.tobytes())
         above = next(chosen[one] for one in lookup_keys(_first(values.labels[inside])) if one in chosen)
         own = FLOORS_BY_KEY.get(rule, {}).get(key)
         start = values.sign * (above if own is None else own)
