@@ -6,14 +6,14 @@ of [rows, window, vocabulary] are never there at once; a slice takes at most 64 
 its output layer times its hidden states (Gemma 2 caps them, Cohere scales them) is asked for its own logits instead, a
 batch at a time; which of the two it is, a probe finds when the model is loaded.
 
-Costs, measured with SmolLM2-135M on one core with AVX-512 BF16: about 450 tokens a second in bfloat16, half of it in
-float32 (bench/results/neural-perplexity.md). Memory: the weights once (2 bytes each in bfloat16, 4 in float32), and
-for each thread some activations of `batch_tokens` tokens. A model is loaded once a process and kept.
+Costs, measured with SmolLM2-135M on one core with AVX-512 BF16: about 350 tokens a second in bfloat16, twice as many as a
+plain loop of transformers in float32 (bench/results/neural-perplexity.md). Memory: the weights once (2 bytes each in
+bfloat16, 4 in float32), and for each thread the activations of a batch. A model is loaded once a process and kept.
 
-How equal numbers are: on one kind of processor (or GPU), with one version of torch, a text gets the same bits whatever is
-judged with it, in whatever order and by however many threads (see `lm_batches`; on CPU each batch is computed by one
-thread). Between kinds of processors nats per token differ by about 1e-6 in float32 and 1e-3 in bfloat16, so a text that
-close to a limit may change sides where a step is computed again on another kind of machine.
+How equal numbers are: on one kind of processor, with one version of torch, a text gets the same bits whatever is judged
+with it, in whatever order and by however many threads (see `lm_batches`; on CPU each batch is computed by one thread).
+Between AVX-512 and AVX2 the nats per token of a document differed by up to 6e-7 in float32 and 5e-3 in bfloat16, so a
+text that close to a limit may change sides where a step is computed again on another kind of machine.
 """
 
 from __future__ import annotations

@@ -9,13 +9,16 @@ the tokenizer_config.json of its source copied into it. A converted model needs 
 those of the library: GPT-2, Llama (SmolLM2), Mistral, Qwen, Phi, Gemma ...
 
 Weights are 8-bit integers with one scale for each row, activations are scaled anew for each token, sums are integers, and
-all that is no matrix product is float32. On SmolLM2-135M the nats per token of a document differ from float32's by
-about 1 % (bench/results/neural-perplexity.md). A text gets the same bits whatever is judged with it and by however many
-threads (`lm_batches`; each batch is one thread's); other processors may differ by 1e-3.
+all that is no matrix product is float32. On SmolLM2-135M a document's nats per token are up to 0.1 from float32's, its
+perplexity 4 % higher in the mean (bench/results/neural-perplexity.md): limits for one are not limits for the other. A text gets the
+same bits whatever is judged with it and by however many threads (`lm_batches`; each batch is one thread's).
+x86 processors without 8-bit dot products (VNNI) cut sums of two products off at 16 bits, and nats come out 0.15 to 0.3 a token
+higher (measured with oneDNN held to AVX2 and to AVX-512 without VNNI): there 8 bits are refused.
 
-Costs: see the bench. CTranslate2 gives the log-probabilities of a whole batch at once, in float32: 4 bytes for each of
-its tokens and each token of the vocabulary, 200 MB for 1,024 tokens of a vocabulary of 50,000, for each thread.
-A model is loaded once a process and kept; in 8 bits it takes a byte a parameter.
+Costs: on one core three times the tokens of a plain loop of transformers in float32 with windows of 512, one and a half
+times with windows of 1,024, where attention, in float32, costs most. CTranslate2 gives the log-probabilities of a whole batch
+at once, in float32: 4 bytes for each of its tokens and each token of the vocabulary, 200 MB for 1,024 tokens of a vocabulary
+of 50,000, for each thread. A model is loaded once a process and kept; in 8 bits it takes a byte a parameter.
 """
 
 from __future__ import annotations
@@ -50,11 +53,13 @@ from quality_models.lm_folder import (
 from quality_models.lm_judge import Rows, TextNats, judge_texts
 from quality_models.windows import WindowRule
 
-__all__ = ["CtranslateLm", "Quantization", "converted"]
+__all__ = ["CtranslateLm", "Quantization", "converted", "sums_are_whole"]
 
 Quantization: TypeAlias = Literal["int8", "float32"]
 
 BATCH_TOKENS = 512
+CPU_INFO = Path("/proc/cpuinfo")
+DOT_PRODUCTS = {"avx512_vnni", "avx_vnni"}
 CARD = "corpusmill.json"
 """What a folder was converted from, and the checksum of its weights."""
 CARD_KEYS = ("source", "tokenizer", "quantization", "bos_token", "library", "model")
@@ -239,6 +244,11 @@ def _load(folder: Path, quantization: Quantization, threads: int) -> _LoadedGene
     library_version("ctranslate2")
     import ctranslate2
 
+    if quantization == "int8" and not sums_are_whole():
+        raise ValueError(
+            "dtype: expected a processor with 8-bit dot products (VNNI) for int8, found one without: its numbers would be "
+            "those of no other machine; set float32, or the engine gpt2"
+        )
     card = _card(folder)
     if card and not _is_intact(folder):
         raise ValueError(
@@ -255,6 +265,14 @@ def _load(folder: Path, quantization: Quantization, threads: int) -> _LoadedGene
             f"{folder}: expected a language model converted for CTranslate2, found {error}; convert it again"
         ) from error
     return _LoadedGenerator(folder, generator)
+
+
+def sums_are_whole() -> bool:
+    """Whether this processor sums 8-bit products without cutting them off. Where nothing says so, as beside Linux, it is believed."""
+    if not CPU_INFO.is_file():
+        return True
+    flags = [line.split() for line in CPU_INFO.read_text(encoding="utf-8").splitlines() if line.startswith("flags")]
+    return all(DOT_PRODUCTS & set(line) for line in flags)  # other processors than x86 have no such line
 
 
 class _LoadedGenerator:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quality_models import lm_folder
+from quality_models import ctranslate_lm, lm_folder
 from quality_models.causal_lm import CausalLm
-from quality_models.ctranslate_lm import CARD, CtranslateLm, converted, main
+from quality_models.ctranslate_lm import CARD, CtranslateLm, converted, main, sums_are_whole
 from quality_models.lm_judge import TextNats
 from quality_models.lm_tokens import read_tokenizer
 from quality_models.windows import BosRule, WindowRule
@@ -22,6 +22,7 @@ pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: `make s
 pytest.importorskip("torch", reason="torch is not installed: `make torch`")
 
 RULE = WindowRule(32, 20)
+eight_bits = pytest.mark.skipif(not sums_are_whole(), reason="this processor has no 8-bit dot products (VNNI)")
 ENGLISH = "The ferry leaves the harbour at seven and crosses the strait in forty minutes. " * 5
 TEXTS = ["", "a", "。", "Seven gulls.", "渡轮早上七点离开港口，四十分钟后到达对岸。", ENGLISH]
 
@@ -47,6 +48,7 @@ def test_nats_in_float32_are_those_of_the_formulas(models: Path, bos: BosRule) -
         assert nats == pytest.approx(oracle.nats(ids, rule), rel=1e-5, abs=1e-9)
 
 
+@eight_bits
 @pytest.mark.parametrize("shape", ["gpt2", "llama"])
 def test_eight_bits_say_nearly_the_same(shape: str, models: Path) -> None:
     """Tokens, characters and bytes are those of the other engine; nats per token of a text differ by less than 3 %."""
@@ -58,6 +60,7 @@ def test_eight_bits_say_nearly_the_same(shape: str, models: Path) -> None:
     assert found.nats == pytest.approx(expected.nats, rel=0.03)
 
 
+@eight_bits
 @pytest.mark.parametrize("shape", ["gpt2", "llama"])
 def test_numbers_do_not_depend_on_neighbours(shape: str, models: Path) -> None:
     """The same bits alone, together, in another order, and with 2 threads."""
@@ -91,6 +94,7 @@ def test_a_conversion_is_made_once_and_whole(models: Path, tmp_path: Path) -> No
     assert converted(models / "gpt2", cache, "float32") != first
 
 
+@eight_bits
 def test_a_ready_conversion_needs_neither_source_nor_cache(models: Path, tmp_path: Path) -> None:
     """The converted folder alone gives the same numbers and the same identity; so does one without our card."""
     made = converted(models / "llama", models / "cache")
@@ -147,6 +151,7 @@ def _without_tokenizer(folder: Path) -> None:
         path.unlink()
 
 
+@eight_bits
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -182,6 +187,7 @@ def test_what_cannot_be_converted_is_refused(models: Path, tmp_path: Path) -> No
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+@eight_bits
 def test_settings_that_the_model_cannot_follow_are_refused(models: Path) -> None:
     """More positions than it has, no threads."""
     with pytest.raises(ValueError, match="window: expected at most 64, the positions"):
@@ -201,6 +207,7 @@ def test_missing_packages_name_what_to_install(models: Path, monkeypatch: pytest
         CtranslateLm(str(models / "gpt2"), RULE).identity()
 
 
+@eight_bits
 def test_the_command_prints_the_folder(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What it prints can be named as a model; a mistake is one message and exit code 1."""
     assert main([str(models / "gpt2"), str(models / "cache")]) == 0
@@ -208,3 +215,25 @@ def test_the_command_prints_the_folder(models: Path, tmp_path: Path, capsys: pyt
     assert CtranslateLm(printed, RULE).judge(["Seven gulls."]).tokens.tolist() == [6]
     assert main([str(tmp_path / "nowhere"), str(tmp_path)]) == 1
     assert "expected the folder of a language model, found nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        ("flags\t\t: fpu avx2 avx512f avx512_vnni\nbugs\t: none\n" * 2, True),
+        ("flags\t\t: fpu avx2 avx_vnni\n", True),
+        ("flags\t\t: fpu avx2 avx512f\n", False),
+        ("Features\t: fp asimd asimddp\n", True),
+    ],
+)
+def test_eight_bits_are_refused_where_sums_are_cut_off(
+    flags: str, whole: bool, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A processor without VNNI gives other numbers, a fifth off in perplexity: refused, not written into a run."""
+    (tmp_path / "cpuinfo").write_text(flags, encoding="utf-8")
+    made = shutil.copytree(converted(models / "gpt2", models / "cache"), tmp_path / "model")
+    monkeypatch.setattr(ctranslate_lm, "CPU_INFO", tmp_path / "cpuinfo")
+    assert sums_are_whole() == whole
+    if not whole:
+        with pytest.raises(ValueError, match="expected a processor with 8-bit dot products"):
+            CtranslateLm(str(made), RULE).judge(["Seven gulls."])
