@@ -159,6 +159,7 @@ def _answerable(placed: PlacedStep, step: Step, command: str) -> Filter:
             f"cannot be answered from saved scores. To run it: {command}"
         )
     if _same_scores(placed, step):
+        _check_ready(placed, step)
         return step
     keys = [key for key in _changed_fields(placed.step, step) if _changes_scores(placed, step, key)]
     key = (keys or _changed_fields(placed.step, step))[0]
@@ -179,6 +180,22 @@ def _same_scores(placed: PlacedStep, step: Step) -> bool:
             placed.step.model_checksums()
         except ConfigError:
             return True
+        raise
+
+
+def _check_ready(placed: PlacedStep, step: Step) -> None:
+    """Refuse what a run would refuse before it reads anything, such as a calibration by other models.
+
+    Raises:
+        ConfigError: the new settings do not fit what is there; not so where the run's own would not either.
+    """
+    try:
+        step.ready()
+    except ConfigError:
+        try:
+            placed.step.ready()
+        except ConfigError:
+            return
         raise
 
 

@@ -340,6 +340,20 @@ def test_a_model_that_is_gone_keeps_no_one_from_asking(tmp_path: Path, monkeypat
     assert what_if(Pipeline.open(pipeline.run.folder), ["watched.max_chars=1"]).total.leave == 1
 
 
+def test_settings_that_a_run_would_refuse_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer by a limit that does not fit the saved scores would be no answer, and the command shown would fail."""
+
+    def ready(self: Watched) -> None:
+        if self.config.max_chars == 1:
+            raise ConfigError("made by other models")
+
+    monkeypatch.setattr(Watched, "ready", ready)
+    pipeline = done(tmp_path, "steps: [watched]", [["text"]])
+    with pytest.raises(ConfigError, match="made by other models"):
+        what_if(pipeline, ["watched.max_chars=1"])
+    assert what_if(pipeline, ["watched.max_chars=2"]).total.leave == 1
+
+
 @pytest.mark.parametrize("harm", ["cut", "turned", "gone", "no marker", "other shard"])
 def test_a_damaged_run_is_one_message(tmp_path: Path, harm: str) -> None:
     """A verdict file that is not the one that was written decides nothing."""
