@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from curation.errors import ConfigError
 from curation.filters.labels import UNDETERMINED, working_labels
-from curation.filters.perplexity.buckets import edges_of
+from curation.filters.perplexity.buckets import Calibration, edges_of
 from curation.filters.perplexity.config import Cascade, LimitsByLanguage, PerplexityConfig
 from curation.filters.perplexity.engines import (
     LIMITS_NAME,
@@ -232,14 +232,21 @@ class Perplexity(Filter):
         return facts_of(self, tables)
 
     def limits_of(self, scores: pa.RecordBatch) -> Mapping[str, Doubles]:
-        """The limit that each document's score is held against: the nearer one, where there are two; nan where none is."""
+        """The limit that each document's score is held against: the nearest one, where there are several; nan where none is.
+
+        Of the first model the edges of the calibration's buckets are limits, too.
+        """
         found = {}
         for prefix, settings in self._readings(scores):
             limits = row_limits(settings, scores.column("language"), shipped=not prefix and self._shipped)
-            read = _Read.of(scores, prefix)
-            low, high = limits.min_bits_per_character, limits.max_bits_per_character
-            nearer = np.where(np.abs(read.bits - low) < np.abs(read.bits - high), low, high)
-            found[f"{prefix}bits_per_character"] = np.where(np.isfinite(nearer), nearer, np.nan)
+            bits = _Read.of(scores, prefix).bits
+            edges = [limits.max_bits_per_character, limits.min_bits_per_character]
+            if not prefix and self.config.calibration is not None:
+                edges += [*self._bucket_edges(scores, self.config.calibration)]
+            all_of_them = np.stack(edges)
+            apart = np.abs(bits - all_of_them)
+            nearest = all_of_them[np.where(np.isnan(apart), np.inf, apart).argmin(axis=0), np.arange(len(bits))]
+            found[f"{prefix}bits_per_character"] = np.where(np.isfinite(nearest), nearest, np.nan)
             found[f"{prefix}perplexity"] = np.where(np.isfinite(limits.max_perplexity), limits.max_perplexity, np.nan)
         return found
 
@@ -294,15 +301,18 @@ class Perplexity(Filter):
         settings = self.config
         if settings.calibration is None:
             return []
-        percentiles = (settings.head_until, settings.middle_until)
-        edges = edges_of(settings.calibration, scores.column("language"), percentiles, settings.min_calibrated)
-        head, middle = edges.astype(np.float32).T
+        head, middle = self._bucket_edges(scores, settings.calibration).astype(np.float32)
         return [
             ("perplexity.uncalibrated", settings.uncalibrated, judged & np.isnan(head)),
             ("perplexity.head", settings.head, judged & (read.bits <= head)),
             ("perplexity.middle", settings.middle, judged & (read.bits > head) & (read.bits <= middle)),
             ("perplexity.tail", settings.tail, judged & (read.bits > middle)),
         ]
+
+    def _bucket_edges(self, scores: pa.RecordBatch, calibration: Calibration) -> Doubles:
+        """Where head and middle of each document's language end: float64[2, n], nan without calibration."""
+        percentiles = (self.config.head_until, self.config.middle_until)
+        return edges_of(calibration, scores.column("language"), percentiles, self.config.min_calibrated).T
 
 
 def _columns(judged: Judged, sizes: npt.NDArray[np.int64]) -> list[pa.Array]:

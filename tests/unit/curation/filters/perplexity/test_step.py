@@ -261,6 +261,14 @@ def test_each_document_s_own_limit_is_told() -> None:
     np.testing.assert_array_equal(found["perplexity"], [np.nan, np.nan, 7.0])
 
 
+def test_the_edges_of_buckets_are_limits_too() -> None:
+    """A document at the end of the middle is shown that end, and not a fixed limit that is far from it."""
+    step = made(calibration=CALIBRATION)
+    labels = ["eng_Latn", "eng_Latn", "eng_Latn", "rus_Cyrl"]
+    scores = step.score(batch_for(step, [with_bits(bits) for bits in (2.1, 1.4, 2.9, 2.1)], labels))
+    np.testing.assert_array_equal(step.limits_of(scores)["bits_per_character"], [2.0, 1.5, 3.0, 0.5])
+
+
 def test_no_document_and_a_slice() -> None:
     """An empty batch has all columns; a slice is judged as what it shows."""
     step = made()
