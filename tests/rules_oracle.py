@@ -138,7 +138,15 @@ def sentences_of(lines: Sequence[str]) -> tuple[list[int], int]:
             if character in lists.SENTENCE_ENDS and is_open and ends_sentence(line, i):
                 ended[-1] += 1
                 is_open = False
+        if is_open and is_quoted(line):
+            ended[-1] += 1
+            is_open = False
     return ended, unended + is_open
+
+
+def is_quoted(line: str) -> bool:
+    """Whether a quotation ends a line, as in Japanese, without a full stop."""
+    return line.endswith(("」", "』"))
 
 
 def ellipses_in(line: str) -> int:
@@ -216,7 +224,8 @@ def is_removable(line: str, words: Sequence[str]) -> bool:
 
 def c4_keeps(line: str, words: Sequence[str]) -> bool:
     flat = [word_folded(word) for word in words]
-    if not last_signs(line) or last_signs(line)[-1] not in lists.SENTENCE_ENDS or ends_in_ellipsis(line):
+    signs = last_signs(line)
+    if not signs or (signs[-1] not in lists.SENTENCE_ENDS and not is_quoted(line)) or ends_in_ellipsis(line):
         return False
     total = 0.0
     for word in words:
@@ -324,7 +333,9 @@ def line_measures(text: str, words: Sequence[str], lines: Sequence[str]) -> Meas
     by_line = [words_of(line) for line in lines]
     kept = sum(count for line, mine, count in zip(lines, by_line, ended, strict=True) if line and c4_keeps(line, mine))
     removable = sum(len(mine) for line, mine in zip(lines, by_line, strict=True) if line and is_removable(line, mine))
-    ends = sum(bool(last_signs(line)) and last_signs(line)[-1] in lists.SENTENCE_ENDS for line in some)
+    ends = sum(
+        bool(last_signs(line)) and (last_signs(line)[-1] in lists.SENTENCE_ENDS or is_quoted(line)) for line in some
+    )
     return {
         "bullet_lines": ratio(sum(map(is_bulleted, some)), n),
         "ellipsis_lines": ratio(sum(map(ends_in_ellipsis, some)), n),

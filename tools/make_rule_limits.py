@@ -67,15 +67,16 @@ FLOORS: Mapping[str, float] = {
     "duplicate_lines": 0.6,
     "duplicate_line_characters": 0.25,
     "duplicate_paragraph_characters": 0.25,
+    "top_word": 0.2,
     "top_2gram": 0.2,
     "top_3gram": 0.25,
-    "top_4gram": 0.25,
     "duplicate_5gram": 0.5,
     "duplicate_10gram": 0.3,
     "hash_per_word": 0.4,
     "ellipsis_per_word": 0.1,
     "newlines_per_word": 0.5,
     "replacement_characters": 0.005,
+    "misread_signs": 1,
     "mojibake": 0.008,
     "misread_han": 0.15,
     "inverted_case": 0.04,
@@ -90,6 +91,7 @@ FLOORS: Mapping[str, float] = {
     "loose_line_characters": 0.45,
     "unended_sentences": 0.98,
     "removable_words": 0.3,
+    "word_entropy": 0.6,
     "letter_words": 0.7,
     "stop_words": 1,
     "long_words": 15,
@@ -99,11 +101,10 @@ FLOORS: Mapping[str, float] = {
 """The strictest limit of each rule that is on."""
 
 FLOORS_BY_KEY: Mapping[str, Mapping[str, float]] = {
-    "loose_lines": {"und_Hani": 0.15},
-    "loose_line_characters": {"und_Hani": 0.1},
+    "loose_lines": {"und_Hani": 0.15, "und_Jpan": 1},
+    "loose_line_characters": {"und_Hani": 0.1, "und_Jpan": 1},
     "duplicate_5gram": {"und_Hani": 0.7, "und_Jpan": 0.7},
     "duplicate_10gram": {"und_Hani": 0.5, "und_Jpan": 0.5},
-    "top_4gram": {"und_Hani": 0.3, "und_Jpan": 0.3},
     "stop_words": {"und_Hani": 0},
     "unended_sentences": {"und_Jpan": 1},
 }
@@ -198,7 +199,7 @@ class Values:
 
 def limits_of(good: pa.Table, rule: str, floor: float) -> Iterator[tuple[str, float, int, int]]:
     """Label, limit, good documents and those of them that are beyond, for the default and whatever differs from it."""
-    values, whole = Values(good, rule), BY_NAME[rule].unit in ("words", "sentences")
+    values, whole = Values(good, rule), BY_NAME[rule].unit in ("words", "sentences", "places")
     everything = np.ones(len(values.values), np.bool_)
     chosen = {"": rounded(values.default(values.sign * floor), values.sign, whole)}
     yield "", chosen[""], len(values.values), values.beyond(values.sign * chosen[""], everything)

@@ -15,7 +15,8 @@
     removable_words    words in lines of which RefinedWeb removes nearly all / words: more than half of the characters
                        are capitals, or what has letters says less than 1.5 units (one word, digits only, "3 likes")
 
-"End" means: closing quotes, brackets and Markdown's marks of emphasis may follow. A sentence is a stretch with a letter or
+"End" means: closing quotes, brackets and Markdown's marks of emphasis may follow; 」 or 』 at the end of a line is one
+itself, since Japanese puts no full stop before it. A sentence is a stretch with a letter or
 digit, up to an end mark that a blank follows (in East Asian text: anything), or to the end of the line; it goes on
 in the next line if that begins with a small letter, as in text with hard line ends. In a line a letter of an unspaced
 script weighs 6 / LETTERS_PER_UNIT characters (6: an English word and a blank), a mark nothing.

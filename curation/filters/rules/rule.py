@@ -55,6 +55,13 @@ _JUNK = _rules(
     loose_line_characters | | too many of its characters stand in runs of short lines without sentences | ours
     """,
 )
+_MISREAD = _rules(
+    "max",
+    "places",
+    """
+    misread_signs | | East Asian punctuation in it was read as Latin-1 | ours
+    """,
+)
 _CONTACTS = _rules(
     "max",
     "per 100 English words",
@@ -66,6 +73,7 @@ _REPEATED = _rules(
     "max",
     "share",
     """
+    top_word | | one word makes up too much of it: keyword stuffing | ours
     duplicate_lines | | too many of its lines repeat an earlier one | Gopher
     duplicate_line_characters | | too much of its text is in lines that repeat an earlier one | Gopher, FineWeb
     duplicate_paragraphs | | too many of its paragraphs repeat an earlier one | Gopher
@@ -122,6 +130,7 @@ _FEW = (
         "share",
         """
         end_mark_lines | | too few of its lines end as sentences do in its script | FineWeb
+        word_entropy | | its words are too few different ones, over and over | RedPajama-V2
         letter_words | | too few of its words have a letter | Gopher
         """,
     ),
@@ -150,7 +159,7 @@ _BOUNDS = (
     Rule("many_units", "units", "max", "English words", "it says too much to be one document", "Gopher"),
 )
 
-RULES = (*_JUNK, *_CONTACTS, *_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
+RULES = (*_MISREAD, *_JUNK, *_CONTACTS, *_SIGNS, *_REPEATED, *_COUNTS, *_LINES, *_FEW, *_BOUNDS)
 """Every rule, in the order in which reasons are named: what says most about a document comes first."""
 
 BY_NAME: Mapping[str, Rule] = {rule.name: rule for rule in RULES}

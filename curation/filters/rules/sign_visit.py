@@ -292,8 +292,16 @@ def _char_before(p: Int, begin: Int) -> Int:
 
 
 @inlined
+def _is_quoted(begin: Int, end: Int) -> Int:
+    """Whether a line ends in 」 or 』: what is said in Japanese ends so, without a full stop."""
+    code = decode(_char_before(end, begin), end)[0]
+    return code in (0x300D, 0x300F)
+
+
+@inlined
 def _ending(begin: Int, end: Int) -> Int:
-    """ENDED and ELLIPSIS of a line, by its last character that closes nothing."""
+    """ENDED and ELLIPSIS of a line, by its last character that closes nothing; and ENDED of one that a quotation ends."""
+    quoted = _is_quoted(begin, end)
     while end > begin:
         q = _char_before(end, begin)
         code = decode(q, end)[0]
@@ -303,7 +311,7 @@ def _ending(begin: Int, end: Int) -> Int:
         end = q
     if end == begin:
         return 0
-    flags = ENDED if sign & END else 0
+    flags = ENDED if sign & END or quoted else 0
     if sign & WATCHED:
         if code in (0x2E, 0x3002, 0x30FB):
             size = end - q
@@ -355,6 +363,9 @@ def visit_signs(
                 continue
             sentences, upper = mine[N_SENTENCES], mine[UPPER]
             n, width, fresh = _line(begin, end, limit, fresh, mine)
+            if fresh and _is_quoted(begin, end):
+                mine[N_SENTENCES] += 1
+                fresh = False
             flags = _ending(begin, end) | _bullet(begin, end) | (SHORT if width <= SHORT_WIDTH else 0)
             line_flags[line] = flags | (IN_CAPITALS if (mine[UPPER] - upper) * 2 > n else 0)
             line_chars[line] = n
