@@ -72,19 +72,22 @@ PEER_NAMES: Mapping[str, str] = {
 }
 
 NOTES = """\
-`python -m tests.bench.bench_quality` over the shared test data. *good kept* is the share of documents whose gold is good that a
-chain keeps, for each language and as mean over the languages, so that each counts the same; *junk dropped* is of documents
-whose gold is junk. Degraded, mixed, neutral and short ones are told apart, and count neither way. *held out*: the half of the
-documents whose id's SHA-256 begins with an odd byte; limits were tuned on the other half. Our chains are html_noise,
-length, `rules` with a preset, and `perplexity` where it is named, with the language that our step `language` finds. Peers: each
-tool's own recipe in one process, asked text by text, without its language identification and perplexity, for which it would
-load models from the network. *told*: each text's language as the gold has it, which a user's pipeline would have to find out; texts
-without one are told as English. *datatrove*: Gopher repetition, Gopher quality, C4 without its rule on end marks, FineWeb, in
-FineWeb's order; *FineWeb-2 settings*: its pipeline and its limits and stop words for each language (English, which has
-none, as FineWeb; Literary Chinese with the word splitter of Chinese, since its own is a model from the network). *NeMo*:
-the heuristic recipes that NeMo Curator ships, for English and for other languages; a filter that raises an exception has
-nothing against the text. *Data-Juicer*: its rules with their default limits. MB/s: megabytes of UTF-8 for each second of
-processor time, of one process on one core of a machine that others used too, loading left out; ours all steps together."""
+`python -m tests.bench.bench_quality` over the shared test data. *good kept* is the share of documents whose gold is
+good that a chain keeps, for each language and as mean over the languages, so that each counts the same; *junk
+dropped* is of documents whose gold is junk. Degraded, mixed, neutral and short ones are told apart, and count neither
+way. *held out*: the half of the documents whose id's SHA-256 begins with an odd byte; limits were tuned on the other
+half. Both halves are of the same sources, and much of the junk of the same few generators: on pages of other kinds
+less of it will be dropped, by any chain. Our chains are html_noise, length, `rules` with a preset, and `perplexity`
+where it is named, with the language that our step `language` finds. Peers: each tool's own recipe in one process,
+asked text by text, without its language identification and perplexity, for which it would load models from the
+network. *told*: each text's language as the gold has it, which a user's pipeline would have to find out; texts
+without one are told as English. *datatrove*: Gopher repetition, Gopher quality, C4 without its rule on end marks,
+FineWeb, in FineWeb's order; *FineWeb-2 settings*: its pipeline and its limits and stop words for each language
+(English, which has none, as FineWeb; Literary Chinese with the word splitter of Chinese, since its own is a model
+from the network). *NeMo*: the heuristic recipes that NeMo Curator ships, for English and for other languages; a
+filter that raises an exception has nothing against the text. *Data-Juicer*: its rules with their default limits.
+MB/s: megabytes of UTF-8 for each second of processor time, of one process on one core of a machine that others used
+too, loading left out; ours all steps together."""
 
 
 class Texts(NamedTuple):
