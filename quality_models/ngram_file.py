@@ -4,7 +4,7 @@
 | --- | --- |
 | magic | 8 bytes, `CMNGRAM` and 0 |
 | sizes | uint32 version of the format, uint32 bytes of the head |
-| head | JSON: language, order, normalisation, facts (what it was trained on), checksum, and where each array lies |
+| head | JSON: language, order, normalisation, facts (what it was trained on), checksum of the arrays, and where each of them lies |
 | arrays | each at a multiple of 64 bytes, little-endian |
 
 An n-gram of order 2 to order - 1 takes three bytes: 10 bits of fingerprint, 7 of its probability, 7 of its back-off
@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -65,6 +66,7 @@ Array: TypeAlias = npt.NDArray[Any]
 class NgramModel(NamedTuple):
     """A model as arrays, which may be read-only and memory of the file.
 
+    checksum: SHA-256 of the whole file, its head too: what the facts say of scripts and labels decides what is scored.
     characters: uint32[V - 1], ascending; number i + 1 is characters[i], number 0 any other. single: float32[V, 2],
     ln p and ln back-off of each number; p of 0 is that of all UNICODE - (V - 1) other characters together.
     levels: float32[order + 1, 2, 128]: `levels[n, 0]` the values of ln p for order n, `levels[n, 1]` of ln back-off.
@@ -192,22 +194,27 @@ def write_ngram(model: NgramModel, path: Path) -> NgramModel:
         pieces.append(raw + b"\0" * (-len(raw) % ALIGNED))
         at += len(pieces[-1])
     body = b"".join(pieces)
-    checksum = hashlib.sha256(body).hexdigest()
     head = {
         "language": model.language,
         "order": model.order,
         "normalisation": model.normalisation,
         "facts": dict(model.facts),
-        "checksum": checksum,
+        "checksum": hashlib.sha256(body).hexdigest(),
         "arrays": where,
     }
     text = json.dumps(head, ensure_ascii=False, sort_keys=True).encode()
     text += b" " * (-(len(MAGIC) + 8 + len(text)) % ALIGNED)
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as file:
-        file.write(MAGIC + struct.pack("<2I", FORMAT, len(text)) + text + body)
-    partial.replace(path)
-    return model._replace(checksum=checksum)
+    whole = MAGIC + struct.pack("<2I", FORMAT, len(text)) + text + body
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(whole)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return model._replace(checksum=hashlib.sha256(whole).hexdigest())
 
 
 def read_ngram(path: Path) -> NgramModel:
@@ -225,7 +232,7 @@ def read_ngram(path: Path) -> NgramModel:
         _fail(
             path,
             f"expected an n-gram model, which begins with {MAGIC!r}, found {memory[: len(MAGIC)]!r}",
-            "give a file that `corpusmill train-ngram` wrote; a model of KenLM goes through ARPA (--arpa)",
+            "give a file that `corpusmill train-ngram` wrote; it takes a model of KenLM as ARPA, with --from-arpa",
         )
     version, n_head = struct.unpack("<2I", memory[len(MAGIC) : start])
     if version != FORMAT:
@@ -242,6 +249,7 @@ def read_ngram(path: Path) -> NgramModel:
     arrays = {name: _array(path, name, body, head["arrays"].get(name)) for name in ARRAYS}
     if hashlib.sha256(memoryview(memory)[start + n_head :]).hexdigest() != head["checksum"]:
         _fail(path, f"expected content with the checksum {head['checksum'][:12]}..., found another; it is damaged")
+    head["checksum"] = hashlib.sha256(memory).hexdigest()
     plain = (head[key] for key in ("language", "order", "normalisation", "checksum", "facts"))
     model = NgramModel(*plain, *(arrays[name] for name in ARRAYS))
     _check(path, model)
@@ -281,8 +289,15 @@ def _check(path: Path, model: NgramModel) -> None:
     n = len(model.characters)
     if not ORDERS[0] <= model.order <= ORDERS[1]:
         _fail(path, f"expected an order from {ORDERS[0]} to {ORDERS[1]}, found {model.order}")
-    if n >= 0xFFFF or (n and (np.diff(model.characters.astype(np.int64)) <= 0).any()):
-        _fail(path, f"expected up to 65,534 characters in rising order, found {n:,} or others")
+    if n >= 0xFFFF or (
+        n and ((np.diff(model.characters.astype(np.int64)) <= 0).any() or model.characters[-1] > 0x10FFFF)
+    ):
+        _fail(path, f"expected up to 65,534 characters of Unicode in rising order, found {n:,} or others")
+    scripts, labels = model.facts.get("scripts", {}), model.facts.get("labels", [])
+    if not isinstance(scripts, dict) or not all(isinstance(share, int | float) for share in scripts.values()):
+        _fail(path, f"expected a share for each script in its facts, found {str(scripts)[:60]!r}")
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        _fail(path, f"expected a list of labels in its facts, found {str(labels)[:60]!r}")
     if model.single.shape != (n + 1, 2) or model.levels.shape != (model.order + 1, 2, STEPS):
         _fail(path, f"expected values of {n + 1:,} characters and {model.order} orders, found {model.single.shape}")
     if (

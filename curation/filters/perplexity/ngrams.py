@@ -84,6 +84,8 @@ def open_ngrams(model: str | Mapping[str, str] | None) -> NgramEngine:
     """
     if model is None:
         return NgramEngine(load_models())
+    if model == {}:
+        raise ValueError("model: expected a file for each language, as `{eng: FILE, ...}`, found none")
     if not isinstance(model, str):
         return NgramEngine({name: load_model(Path(path)) for name, path in model.items()})
     path = Path(model)

@@ -96,6 +96,8 @@ def change_head(change: Callable[[dict[str, object]], object]) -> Callable[[byte
         (change_head(lambda head: head["arrays"]["top"].update(shape=[0])), "at least one slot"),  # type: ignore[index]
         (change_head(lambda head: head["arrays"]["inner"].update(shape=[2])), "at least one slot"),  # type: ignore[index]
         (change_head(lambda head: head["arrays"]["single"].update(shape=[3, 2])), "values of"),  # type: ignore[index]
+        (change_head(lambda head: head.update(facts={"scripts": {"latin": "1"}})), "share for each script"),
+        (change_head(lambda head: head.update(facts={"labels": 5})), "list of labels"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused(
@@ -107,6 +109,27 @@ def test_damaged_and_foreign_files_are_refused(
     with pytest.raises(ValueError, match=message) as caught:
         read_ngram(path)
     assert str(path) in str(caught.value)
+
+
+def test_characters_beyond_unicode_are_refused(tmp_path: Path) -> None:
+    """Whoever wrote the file, and whatever its checksum: no table has a place for them."""
+    model = pack(model_of(), "eng", 1, {})
+    beyond = np.append(model.characters[:-1], np.uint32(0x110000))
+    write_ngram(model._replace(characters=beyond), tmp_path / "model.bin")
+    with pytest.raises(ValueError, match="characters of Unicode"):
+        read_ngram(tmp_path / "model.bin")
+
+
+def test_the_checksum_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    """Other facts, such as which scripts are foreign, are other scores of the same arrays: so another model."""
+    packed = pack(model_of(), "eng", 1, {})
+    found = []
+    for scripts in ({"latin": 1.0}, {"latin": 0.9, "han": 0.1}):
+        written = write_ngram(packed._replace(facts={"scripts": scripts}), tmp_path / "model.bin")
+        assert read_ngram(tmp_path / "model.bin").checksum == written.checksum
+        found.append(written.checksum)
+    assert found[0] != found[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.bin"]
 
 
 def test_values_are_off_by_half_a_step_at_most() -> None:
