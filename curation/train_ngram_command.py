@@ -66,6 +66,7 @@ def _train_ngram(arguments: argparse.Namespace) -> int:
 
     if not arguments.language:
         raise ConfigError("train-ngram: say which language the texts are in, with --language (ISO 639-3, as `fra`).")
+    language = _language(arguments.language)
     if bool(arguments.input) == bool(arguments.from_arpa):
         raise ConfigError("train-ngram: give either texts, with --input, or a model, with --from-arpa.")
     if not 0 < arguments.max_mb <= 1000:
@@ -74,12 +75,12 @@ def _train_ngram(arguments: argparse.Namespace) -> int:
         if arguments.from_arpa:
             model, facts = read_arpa(arguments.from_arpa), {"source": arguments.from_arpa.name}
         else:
-            model, facts = _trained(arguments)
+            model, facts = _trained(arguments, language)
         if arguments.arpa:
             write_arpa(model, arguments.arpa)
         from curation.filters.perplexity.ngram_text import NORMALISATION
 
-        packed = pack(model, arguments.language, NORMALISATION, facts)
+        packed = pack(model, language, NORMALISATION, facts)
     except ValueError as error:
         raise InputError(str(error)) from error
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +97,20 @@ def _train_ngram(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _trained(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+def _language(name: str) -> str:
+    """The code or label by which the filter looks for a model: `en` is `eng`. Raises ConfigError for none."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from curation.filters.perplexity.config import LimitKey
+
+    try:
+        found: str = TypeAdapter(LimitKey).validate_python(name)
+    except ValidationError as error:
+        raise ConfigError(f"--language: {error.errors()[0]['msg'].removeprefix('Value error, ')}.") from error
+    return found
+
+
+def _trained(arguments: argparse.Namespace, language: str) -> tuple[Any, dict[str, Any]]:
     """The model of the texts, and the facts that stand in its file."""
     import numpy as np
 
@@ -109,13 +123,14 @@ def _trained(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     total = 0
     for batch in _batches(training_texts(arguments.input, arguments.text_column)):
         found, ends, counted = _normalised(batch)
-        if total + len(found) > MOST_CHARACTERS:
+        room = MOST_CHARACTERS - total
+        codes.append(found[:room])
+        offsets.append(np.minimum(ends[1:], room) + total)
+        letters += counted
+        total += len(codes[-1])
+        if len(found) > room:
             log.warning("read %s characters, which is enough; the rest of the texts is left out", f"{total:,}")
             break
-        codes.append(found)
-        offsets.append(ends[1:] + total)
-        letters += counted
-        total += len(found)
     if total < FEWEST_CHARACTERS:
         raise ValueError(f"expected at least {FEWEST_CHARACTERS:,} characters of text to train on, found {total:,}")
     all_offsets = np.concatenate(offsets)
@@ -126,7 +141,7 @@ def _trained(arguments: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
     facts: dict[str, Any] = {
         "characters": total,
         "documents": len(all_offsets) - 1,
-        "labels": [arguments.language] if "_" in arguments.language else [],
+        "labels": [language] if "_" in language else [],
         "scripts": {script.name.lower(): round(float(shares[script]), 6) for script in Script if letters[script]},
         "ngrams": [len(grams.last) for grams in model.grams],
     }
@@ -191,15 +206,17 @@ def _kept(pipeline: Any) -> Iterator[str]:
 
 
 def _paragraphs(path: Path) -> Iterator[str]:
-    """Parts of a plain text between empty lines."""
+    """Parts of a plain text between empty lines; a part of a million characters is cut, so that none fills the memory."""
     lines: list[str] = []
+    size = 0
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for line in file:
             if line.strip():
                 lines.append(line)
-            elif lines:
+                size += len(line)
+            if lines and (size >= BATCH_CHARACTERS or not line.strip()):
                 yield "".join(lines)
-                lines = []
+                lines, size = [], 0
     if lines:
         yield "".join(lines)
 

@@ -16,6 +16,7 @@ import zstandard
 from curation.config import parse_config
 from curation.errors import ConfigError, InputError, RunError
 from curation.filters.perplexity.ngram import load_model, score_texts
+from curation.filters.perplexity.ngrams import open_ngrams
 from curation.launch import drive, start_run
 from curation.text import buffers
 from curation.train_ngram_command import add_train_ngram, training_texts
@@ -84,6 +85,8 @@ def test_a_model_goes_through_arpa(inputs: dict[str, Path], tmp_path: Path) -> N
         (["-o", "x.bin", "--language", "fra"], "--input"),
         (["-o", "x.bin", "--language", "fra", "--input", "a.jsonl", "--from-arpa", "b"], "either texts"),
         (["-o", "x.bin", "--language", "fra", "--input", "a.jsonl", "--max-mb", "0"], "--max-mb"),
+        (["-o", "x.bin", "--language", "../fra", "--input", "a.jsonl"], "--language"),
+        (["-o", "x.bin", "--language", "xx", "--input", "a.jsonl"], "--language"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(arguments: list[str], message: str) -> None:
@@ -102,6 +105,28 @@ def test_texts_that_make_no_model_are_refused(text: str, more: list[str], messag
     with pytest.raises(InputError, match=message):
         run("--language", "fra", "--input", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x.bin"), *more)
     assert not (tmp_path / "x.bin").exists()
+
+
+def test_a_model_is_found_by_the_labels_of_its_language(inputs: dict[str, Path], tmp_path: Path) -> None:
+    """Whichever code of a language was given: in a folder of models it is the one that reads it."""
+    assert run("--language", "fr", "--input", str(inputs["jsonl"]), "-o", str(tmp_path / "m" / "french.bin")) == 0
+    assert open_ngrams(str(tmp_path / "m")).model_of("fra_Latn") == "fra"
+
+
+def test_text_beyond_the_most_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What fits is trained on, even where the texts are one: a file with a document in each line has no empty one."""
+    (tmp_path / "a.txt").write_text("\n".join(sentences(100)), "utf-8")
+    assert len(list(training_texts([str(tmp_path / "a.txt")]))) == 1
+    monkeypatch.setattr("quality_models.ngram_training.MOST_CHARACTERS", 12_000)
+    assert run("--language", "fra", "--input", str(tmp_path / "a.txt"), "-o", str(tmp_path / "x.bin")) == 0
+    assert load_model(tmp_path / "x.bin").model.facts["characters"] == 12_000
+    assert "read 12,000 characters" in caplog.text
+    monkeypatch.setattr("curation.train_ngram_command.BATCH_CHARACTERS", 1000)
+    parts = list(training_texts([str(tmp_path / "a.txt")]))
+    assert max(map(len, parts)) < 1300
+    assert "".join(parts) == (tmp_path / "a.txt").read_text("utf-8")
 
 
 def test_of_a_run_the_kept_documents_are_read(inputs: dict[str, Path], tmp_path: Path) -> None:
