@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
@@ -61,6 +62,23 @@ def _die_with(main_pid: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _start_fork_server() -> None:
+    """Start it such that it imports what this process does.
+
+    It is a `python -c`, which would look for modules in the current folder first: a random.py that lies beside the crawl,
+    or another version of this package, would run in the workers.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before
 
 
 def _end(workers: Sequence[BaseProcess], patience: float) -> None:
@@ -116,6 +134,7 @@ class Pool:
         if self._executor is None:
             context = multiprocessing.get_context("forkserver")
             context.set_forkserver_preload(["curation.pipeline"])
+            _start_fork_server()
             self._executor = ProcessPoolExecutor(
                 self.workers, mp_context=context, initializer=_die_with, initargs=(os.getpid(),)
             )

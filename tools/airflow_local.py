@@ -28,6 +28,8 @@ START_LIMIT_S = 180
 RUN_LIMIT_S = 1800
 TINY = "A sentence of a few words.\n\nund ein kurzer\nRZECZ\nодно слово\n这是一句话（and an English one）。\nこれは日本語です。e\u0301"
 """Lines of many kinds: each reaches other kernels."""
+PROSE = "The old mill by the river is open again, and the children come to help. It was closed for years, as its roof had fallen."
+"""What every filter keeps, so that the last one sees a text, too."""
 
 
 def say(text: str) -> None:
@@ -152,7 +154,8 @@ def _compiled_kernels() -> Iterator[None]:
     """On a fresh machine compiling the kernels takes a minute: a tiny run does it while Airflow starts."""
     with tempfile.TemporaryDirectory(prefix="corpusmill-warm-") as folder:
         tiny = Path(folder) / "tiny.jsonl"
-        tiny.write_text(json.dumps({"id": "1", "text": TINY}) + "\n", encoding="utf-8")
+        records = [{"id": str(number), "text": text} for number, text in enumerate((TINY, PROSE))]
+        tiny.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
         command = [
             str(BIN / "corpusmill"),
             "run",

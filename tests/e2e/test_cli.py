@@ -210,3 +210,24 @@ def test_empty_input_ends_with_a_report_of_zeros(capsys: pytest.CaptureFixture[s
     numbers = funnel(finished(capsys, (tmp_path / "in", {}), tmp_path / "root"))
     assert numbers["inputs"] == {"files": 1, "bytes": 0, "lines": 0}
     assert numbers["kept"] == numbers["packed"]["documents"] == 0
+
+
+def test_workers_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
+    """A random.py beside the crawl is a file like any other: no process of a run takes it for the standard library's."""
+    (tmp_path / "random.py").write_text("raise RuntimeError('a module from the current folder')\n", encoding="utf-8")
+    texts = (f"The old mill number {n} is open again, and {n + 7} children come in the evening." for n in range(50))
+    lines = "".join(json.dumps({"id": str(n), "text": text}) + "\n" for n, text in enumerate(texts))
+    (tmp_path / "in.jsonl").write_text(lines, encoding="utf-8")
+    config = "name: t\nsteps: [near, length]\n"
+    (tmp_path / "t.yaml").write_text(config, encoding="utf-8")
+    program = Path(sys.executable).parent / "corpusmill"
+
+    done = subprocess.run(
+        [program, "run", "t.yaml", "--input", "in.jsonl", "--root", "out", "--workers", "2", "--quiet"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
