@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -252,11 +253,21 @@ def earlier_runs(pipeline: Pipeline) -> Iterator[Path]:
             info = read_json(path)
             is_other = info["inputs"] != mine["inputs"] and info["run_id"] != mine["run_id"]
             if is_other and info["state"] == "done" and info["start"] < mine["start"] and not info.get("judge_all"):
-                read_json(path.parent / "report" / "funnel.json")
                 found.append((info["start"], path.parent))
         except (CorpusmillError, KeyError, TypeError) as error:
             log.warning("left out while looking for what is usual: %s: %s", path.parent.name, error)
-    return (folder for _, folder in sorted(found, reverse=True)[:MAX_RUNS])
+    return islice(_with_funnel(folder for _, folder in sorted(found, reverse=True)), MAX_RUNS)
+
+
+def _with_funnel(folders: Iterable[Path]) -> Iterator[Path]:
+    """The folders of runs whose funnel can be read, which is looked at only as far as runs are asked for."""
+    for folder in folders:
+        try:
+            read_json(folder / "report" / "funnel.json")
+        except CorpusmillError as error:
+            log.warning("left out while looking for what is usual: %s: %s", folder.name, error)
+        else:
+            yield folder
 
 
 def table_rows(entries: Iterable[tuple[Step, Mapping[str, str], Mapping[str, Any]]]) -> Iterator[list[str]]:

@@ -330,6 +330,20 @@ def test_a_damaged_earlier_run_is_left_out_aloud(
     assert "left out while looking for what is usual" in caplog.text
 
 
+def test_no_more_earlier_runs_are_looked_at_than_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The newest ones: a root with thousands of runs costs no look at the funnel of each."""
+    old = earlier(tmp_path, "a", [texts(600, 700)], start="2001-01-01T00:00:00Z")
+    new = earlier(tmp_path, "b", [texts(600, 701)], start="2001-01-02T00:00:00Z")
+    (old.run.report / "funnel.json").write_text("{", encoding="utf-8")
+    pipeline = done(tmp_path, [texts(0, 900)])
+    monkeypatch.setattr(usual_sources, "MAX_RUNS", 1)
+    with caplog.at_level(logging.WARNING):
+        assert list(usual_sources.earlier_runs(pipeline)) == [new.run.folder]
+    assert not caplog.text
+
+
 # -- which rules are on, and the table that ships ----------------------------------------------------------------
 
 
