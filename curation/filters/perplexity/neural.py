@@ -6,6 +6,7 @@ Costs what `quality_models.causal_lm` and `quality_models.ctranslate_lm` say: th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -16,12 +17,15 @@ from curation.filters.perplexity.config import Reading
 from curation.filters.perplexity.engines import Judged
 from quality_models.causal_lm import CausalLm, Dtype
 from quality_models.ctranslate_lm import CtranslateLm, Quantization
+from quality_models.lm_folder import find_folder, read_json
 from quality_models.lm_judge import TextNats
 from quality_models.windows import WindowRule
 
 __all__ = ["LanguageModel", "NeuralEngine", "open_neural"]
 
 NAME_DIGITS = 8
+POSITIONS = ("corpusmill_positions", "max_position_embeddings", "n_positions")
+"""What a model's config may call them: of a conversion of ours, of transformers, of its older models."""
 
 
 class LanguageModel(Protocol):
@@ -69,6 +73,21 @@ def open_neural(reading: Reading) -> NeuralEngine:
     rule = WindowRule(reading.window, reading.stride, reading.bos, reading.max_windows)
     if reading.engine == "gpt2":
         dtype: Dtype = "float32" if reading.dtype == "float32" else "bfloat16"
-        return NeuralEngine(CausalLm(reading.model, rule, dtype, reading.device, reading.bos_token))
+        engine = NeuralEngine(CausalLm(reading.model, rule, dtype, reading.device, reading.bos_token))
+        _check_window(find_folder(reading.model), rule)
+        return engine
     quantization: Quantization = "float32" if reading.dtype == "float32" else "int8"
-    return NeuralEngine(CtranslateLm(reading.model, rule, quantization, reading.bos_token))
+    lm = CtranslateLm(reading.model, rule, quantization, reading.bos_token)
+    _check_window(lm.folder(), rule)  # which must be converted: nothing is, once a run has begun
+    return NeuralEngine(lm)
+
+
+def _check_window(folder: Path, rule: WindowRule) -> None:
+    """Refuse a window that is longer than the model's positions, before a run begins rather than at its last step."""
+    config = read_json(folder / "config.json")
+    known = next((config[name] for name in POSITIONS if isinstance(config.get(name), int) and config[name] > 0), None)
+    if known is not None and rule.window > known:
+        raise ValueError(
+            f"window: expected at most {known}, the positions that {folder} knows, found {rule.window}; "
+            "lower window and stride"
+        )

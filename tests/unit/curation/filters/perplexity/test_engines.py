@@ -17,6 +17,7 @@ from curation.filters.perplexity.neural import NeuralEngine
 from curation.filters.perplexity.ngrams import NgramEngine
 from curation.filters.perplexity.step import Perplexity
 from quality_models.lm_judge import TextNats
+from tests.lm_oracle import write_gpt2
 from tests.ngram_models import write_tiny
 
 MANY = ("Der Fluss fliesst hinter der Mühle.", "Река течёт за мельницей.", "Le moulin est au bord de la rivière.")
@@ -223,3 +224,22 @@ def test_a_neural_engine_without_a_model_is_refused(engine: Any, model: str | No
     """Before anything is read, as one without a folder is."""
     with pytest.raises(ConfigError, match=r"step perplexity: .*expected the folder|needs the folder"):
         Perplexity(PerplexityConfig(engine=engine, model=model)).ready()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"engine": "gpt2"}, "window: expected at most 64, the positions .* found 1024"),
+        ({"engine": "ctranslate2", "window": 64, "stride": 32}, "expected a model converted for CTranslate2"),
+    ],
+)
+def test_what_a_neural_model_cannot_do_is_refused_before_a_run_begins(
+    settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """It is the last step of quality: hours later is too late."""
+    for package in ("torch", "transformers", "ctranslate2"):
+        pytest.importorskip(package, reason=f"{package} is not installed: `make torch`")
+    model = write_gpt2(tmp_path / "gpt2")
+    with pytest.raises(ConfigError, match=message):
+        Perplexity(PerplexityConfig(model=str(model), **settings)).ready()
+    Perplexity(PerplexityConfig(engine="gpt2", model=str(model), window=64, stride=32)).ready()
