@@ -153,7 +153,8 @@ class Perplexity(Filter):
             band = cascade.model_dump(mode="json", include={"low", "high", "unit", "sample_share"})
             found["cascade"] = {**band, "reading": cascade.reading(), "min_tokens": settings.min_tokens}
             if cascade.unit == "percentile" and settings.calibration is not None:
-                found["cascade"]["percentiles"] = settings.calibration.deciding()
+                # Not of which run they are: the same percentiles ask about the same documents.
+                found["cascade"]["percentiles"] = settings.calibration.model_dump(mode="json", include={"languages"})
                 found["cascade"]["min_calibrated"] = settings.min_calibrated
         return found
 

@@ -140,6 +140,8 @@ def test_the_band_and_the_sample_are_part_of_the_scores() -> None:
     changed = {**CALIBRATION, "languages": {"eng": {"documents": 1000, "percentiles": {1: 1.0, 99: 4.0}}}}
     with_one = made(cascade=percentile, calibration=CALIBRATION).score_config()
     assert made(cascade=percentile, calibration=changed).score_config() != with_one
+    of_another_run = {**CALIBRATION, "run_id": "web-20260520-142322-8c4a"}
+    assert made(cascade=percentile, calibration=of_another_run).score_config() == with_one
 
 
 def test_both_models_are_in_the_digest() -> None:
