@@ -25,6 +25,8 @@ __all__ = ["BLANK_TOKEN", "UNKNOWN_TOKEN", "read_arpa", "tokens_of", "write_arpa
 BLANK_TOKEN, UNKNOWN_TOKEN = "▁", "<unk>"
 MARKS = ("<s>", "</s>")
 NEVER = -99.0
+ROUNDED = 1e-4
+"""Above 0, what a logarithm of 1 may be written as."""
 LN_10 = math.log(10)
 Gram = tuple[str, ...]
 
@@ -74,7 +76,10 @@ def read_arpa(path: Path) -> Estimated:
     Raises ValueError for a file that is none, whose tokens are no single characters, or whose n-grams begin or end
     with n-grams that are not listed.
     """
-    levels = list(_levels(path))
+    try:
+        levels = list(_levels(path))
+    except UnicodeDecodeError as error:
+        _fail(path, 0, f"expected text in UTF-8, found a byte {error.object[error.start]:#x}; write the model in UTF-8")
     if not levels:
         _fail(path, 1, "expected \\data\\ and \\1-grams:, found neither; it is no ARPA file")
     blank_and_marks = {UNKNOWN_TOKEN, *MARKS}
@@ -114,23 +119,38 @@ def _levels(path: Path) -> Iterator[dict[Gram, tuple[float, float]]]:
     """For each order n-grams with log10 p and log10 back-off."""
     n = 0
     level: dict[Gram, tuple[float, float]] = {}
+    told: dict[str, str] = {}
     with path.open(encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(file, 1):
             text = line.strip("\r\n")
             if text.endswith("-grams:") and text.startswith("\\"):
                 if n:
-                    yield level
+                    yield _whole(path, number, level, told.get(str(n)))
                 n, level = n + 1, {}
                 if text != f"\\{n}-grams:":
                     _fail(path, number, f"expected \\{n}-grams:, found {text!r}")
             elif text == "\\end\\":
                 if n:
-                    yield level
+                    yield _whole(path, number, level, told.get(str(n)))
                 return
+            elif not n and text.startswith("ngram "):
+                order, _, count = text.removeprefix("ngram ").partition("=")
+                told[order.strip()] = count.strip()
             elif n and text:
                 level.update([_gram(path, number, text, n)])
     if n:
         _fail(path, number, "expected \\end\\, found the end of the file; it is cut off")
+
+
+def _whole(
+    path: Path, number: int, level: dict[Gram, tuple[float, float]], told: str | None
+) -> dict[Gram, tuple[float, float]]:
+    """The n-grams of an order, as many as the head of the file tells, if it does."""
+    if told is not None and told != str(len(level)):
+        _fail(
+            path, number, f"expected {told} different n-grams before this line, found {len(level):,}; it is not whole"
+        )
+    return level
 
 
 def _gram(path: Path, number: int, text: str, n: int) -> tuple[Gram, tuple[float, float]]:
@@ -143,6 +163,8 @@ def _gram(path: Path, number: int, text: str, n: int) -> tuple[Gram, tuple[float
         _fail(path, number, f"expected log10 p, {n} tokens and a back-off weight, found {text[:60]!r}")
     if len(gram) != n or len(values) != 2 or not all(map(math.isfinite, values)):
         _fail(path, number, f"expected log10 p, {n} tokens and a back-off weight, found {text[:60]!r}")
+    if values[0] > ROUNDED:
+        _fail(path, number, f"expected log10 of a probability, which is 0 at most, found {parts[0]}")
     return gram, (values[0], values[1])
 
 

@@ -128,6 +128,9 @@ def test_a_file_of_lmplz_is_read(tmp_path: Path) -> None:
         (("-0.6\t▁ 中", "x\t▁ 中"), "line 16"),
         (("-0.6\t▁ 中", "-0.6\t▁ 中 a"), "line 16"),
         (("-0.6\t▁ 中", "nan\t▁ 中"), "line 16"),
+        (("-0.6\t▁ 中", "0.6\t▁ 中"), "line 16: expected log10 of a probability"),
+        (("-0.6\t▁ 中\n", ""), "line 19: expected 5 different n-grams before this line, found 4"),
+        (("-0.6\t▁ 中", "-0.6\ta ▁"), "expected 5 different n-grams"),
     ],
 )
 def test_damaged_files_are_refused(change: tuple[str, str], message: str | None, tmp_path: Path) -> None:
@@ -138,6 +141,14 @@ def test_damaged_files_are_refused(change: tuple[str, str], message: str | None,
         assert read_arpa(path).order == 2
         return
     with pytest.raises(ValueError, match=message):
+        read_arpa(path)
+
+
+def test_another_encoding_is_refused(tmp_path: Path) -> None:
+    """Its letters would be other letters."""
+    path = tmp_path / "latin.arpa"
+    path.write_bytes(LMPLZ.replace("中", "é").replace("▁", "b").encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin\.arpa: expected text in UTF-8, found a byte 0xe9"):
         read_arpa(path)
 
 
