@@ -65,7 +65,8 @@ def read_ntrex(folder: Path) -> Iterator[Text]:
 def read_common_voice(folder: Path) -> Iterator[Text]:
     """<language>/*.txt; files with `wiki` in their name are sentences of Wikipedia."""
     for path in sorted(folder.glob("*/*.txt")):
-        if path.stat().st_size <= LARGEST_FILE and "benchmark" not in path.name:
+        # Speeches in the European Parliament are not CC0, as the others are.
+        if path.stat().st_size <= LARGEST_FILE and not any(name in path.name for name in ("benchmark", "europarl")):
             domain = "encyclopedia" if "wiki" in path.name else "speech"
             for text in _sentences(path.read_text("utf-8-sig").splitlines()):
                 yield Text(to_iso639_3(path.parent.name), domain, "common-voice", text)
