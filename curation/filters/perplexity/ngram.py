@@ -95,7 +95,7 @@ class Scores(NamedTuple):
     """Of n texts. nats: float64[n], sum of -ln p over tokens. tokens: int64[n], normalised characters that were scored.
 
     characters: int64[n], of the text as it stands, in what was read: all of it but for long texts. bytes: int64[n],
-    of what was read, without letters of foreign scripts.
+    of what was read, without letters of foreign scripts; one for each token at least, as far as the text has so many.
     """
 
     nats: Sums
@@ -194,7 +194,9 @@ def score_texts(scorer: Scorer, data: Bytes, offsets: Int64s, rows: Int64s | Non
         raw = data[spans.starts[row] : spans.ends[row]]
         nats[row], tokens, left_out = _score_normalised(scorer, raw.tobytes())
         counts[:, row] = tokens, np.count_nonzero(raw & 0xC0 != 0x80), left_out
-    n_bytes = np.maximum(spans.ends - spans.starts - counts[2], 0)
+    sizes = spans.ends - spans.starts
+    # Letters are counted off as they are normalised; where one was a sign for many, these may be more bytes than there are.
+    n_bytes = np.maximum(sizes - counts[2], np.minimum(counts[0], sizes))
     per_span = (nats, counts[0], counts[1], n_bytes)
     if len(starts) == n:
         return Scores(*per_span)

@@ -221,6 +221,14 @@ def test_letters_of_foreign_scripts_are_left_out(model: Estimated) -> None:
     assert math.isfinite(found.nats[3])
 
 
+def test_a_foreign_sign_for_many_letters_leaves_the_bytes_of_others(model: Estimated) -> None:
+    """U+FDFA is 3 bytes and 15 letters: what it takes off is never what the scored text has."""
+    scorer = prepared(pack(model, "mis", NORMALISATION, {"scripts": {"latin": 1.0}}))
+    found = score(scorer, ["the quick brown fox " * 3 + "\ufdfa" * 4])
+    assert found.bytes[0] == min(found.tokens[0], 60 + 12)
+    assert found.nats[0] / found.bytes[0] < 2 * found.nats[0] / found.tokens[0]
+
+
 def test_models_are_read_once_and_named(model: Estimated, tmp_path: Path) -> None:
     """A file is mapped once a process; its identity names language, checksum and rules."""
     path = tmp_path / "model.bin"
