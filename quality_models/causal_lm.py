@@ -38,6 +38,7 @@ from quality_models.lm_folder import (
     weight_files,
 )
 from quality_models.lm_judge import Rows, TextNats, judge_texts
+from quality_models.lm_memory import memory_kept
 from quality_models.lm_tokens import bos_id, check_vocabulary, read_tokenizer, unguarded
 from quality_models.windows import WindowRule
 
@@ -103,7 +104,7 @@ class CausalLm:
         _check_length(folder, lm.config, self.rule)
         allowed = shapes(self.rule.window, BATCH_TOKENS[device])
         threads = self.threads if device == "cpu" else 1
-        with _one_thread_each():
+        with _one_thread_each(), memory_kept():
             return judge_texts(
                 texts, tokenizer_of(folder), self.rule, bos=bos, allowed=allowed, nats_of=lm.nats, threads=threads
             )

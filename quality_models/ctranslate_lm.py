@@ -15,8 +15,8 @@ same bits whatever is judged with it and by however many threads (`lm_batches`; 
 x86 processors without 8-bit dot products (VNNI) cut sums of two products off at 16 bits, and nats come out 0.15 to 0.3 a token
 higher (measured with oneDNN held to AVX2 and to AVX-512 without VNNI): there 8 bits are refused.
 
-Costs: on one core three times the tokens of a plain loop of transformers in float32 with windows of 512, one and a half
-times with windows of 1,024, where attention, in float32, costs most. CTranslate2 gives the log-probabilities of a whole batch
+Costs: on one core nearly three times the tokens of a plain loop of transformers in float32 with windows of 512, two to two and
+a half with windows of 1,024, where attention, in float32, costs most. CTranslate2 gives the log-probabilities of a whole batch
 at once, in float32: 4 bytes for each of its tokens and each token of the vocabulary, 200 MB for 1,024 tokens of a vocabulary
 of 50,000, for each thread. A model is loaded once a process and kept; in 8 bits it takes a byte a parameter.
 """
@@ -51,6 +51,7 @@ from quality_models.lm_folder import (
     weight_files,
 )
 from quality_models.lm_judge import Rows, TextNats, judge_texts
+from quality_models.lm_memory import memory_kept
 from quality_models.windows import WindowRule
 
 __all__ = ["CtranslateLm", "Quantization", "converted", "sums_are_whole"]
@@ -112,10 +113,11 @@ class CtranslateLm:
         _, bos = self._bos(folder)
         lm = _load(folder, self.quantization, self.threads)
         lm.check_length(self.rule)
-        return judge_texts(
-            texts, tokenizer_of(folder), self.rule, bos=bos, allowed=shapes(self.rule.window, BATCH_TOKENS), nats_of=lm.nats,
-            threads=self.threads,
-        )  # fmt: skip
+        with memory_kept():
+            return judge_texts(
+                texts, tokenizer_of(folder), self.rule, bos=bos, allowed=shapes(self.rule.window, BATCH_TOKENS), nats_of=lm.nats,
+                threads=self.threads,
+            )  # fmt: skip
 
     def _bos(self, folder: Path) -> tuple[str, int]:
         """Name and id of the token before text, as the source names it; no name and -1 where the rule wants none."""

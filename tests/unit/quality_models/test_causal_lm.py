@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quality_models import lm_folder
+from quality_models import lm_folder, lm_memory
 from quality_models.causal_lm import CausalLm
 from quality_models.lm_judge import TextNats
 from quality_models.lm_tokens import read_tokenizer
@@ -417,3 +417,29 @@ def test_identity_loads_no_heavy_library(gpt2: Path) -> None:
         [sys.executable, "-c", code], check=False, capture_output=True, text=True, cwd=Path(__file__).parents[3]
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_memory_is_kept_only_while_texts_are_judged(gpt2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The C library's settings come back even after an error; another C library is left alone."""
+    calls: list[tuple[int, int]] = []
+
+    class Glibc:
+        gnu_get_libc_version = None
+
+        def mallopt(self, name: int, value: int) -> int:
+            calls.append((name, value))
+            return 1
+
+        def malloc_trim(self, pad: int) -> int:
+            calls.append((0, pad))
+            return 1
+
+    monkeypatch.setattr(lm_memory.ctypes, "CDLL", lambda name: Glibc())
+    with pytest.raises(KeyError), lm_memory.memory_kept():
+        raise KeyError
+    assert [name for name, _ in calls] == [-4, -1, -4, -1, 0]
+    assert calls[2:] == [(-4, 65_536), (-1, 64 << 20), (0, 0)]
+    monkeypatch.setattr(lm_memory.ctypes, "CDLL", lambda name: object())
+    with lm_memory.memory_kept():
+        assert CausalLm(str(gpt2), RULE).judge(["Seven gulls."]).tokens.tolist() == [6]
+    assert len(calls) == 5
