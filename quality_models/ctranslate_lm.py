@@ -95,13 +95,16 @@ class CtranslateLm:
             card = _card(folder)
             weights = card["source"] if card else digest([folder / "model.bin"])
             tokenizer = card["tokenizer"] if card else digest(tokenizer_files(folder))
+            stored = f"{card['quantization']} by {card['library']}" if card else "by another program"
         else:
             weights, tokenizer = digest(weight_files(folder)), digest(tokenizer_files(folder))
+            stored = f"{self.quantization} by {library_version('ctranslate2')}"
         name, _ = self._bos(folder)
         return {
             "engine": "ctranslate2",
             "weights": weights,
             "tokenizer": tokenizer,
+            "stored": stored,
             "dtype": self.quantization,
             "library": f"ctranslate2 {library_version('ctranslate2')}",
             **rule_identity(self.rule, name),
@@ -133,7 +136,7 @@ class CtranslateLm:
         if self.cache_folder is None:
             raise ValueError(
                 f"{folder}: expected a model converted for CTranslate2 (model.bin), found none; convert it with "
-                "ct2-transformers-converter, or name a folder for conversions"
+                "`python -m quality_models.ctranslate_lm MODEL FOLDER`, and name the folder that it prints"
             )
         return converted(folder, self.cache_folder, self.quantization)
 

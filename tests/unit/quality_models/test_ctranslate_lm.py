@@ -127,6 +127,14 @@ def test_identity_names_what_decides_the_numbers(models: Path) -> None:
     assert base.identity()["engine"] == "ctranslate2"
 
 
+def test_how_weights_are_stored_is_part_of_the_identity(models: Path) -> None:
+    """8-bit weights give other numbers than whole ones, even where both compute in float32."""
+    rounded, whole = (converted(models / "gpt2", models / "cache", kind) for kind in ("int8", "float32"))
+    one, other = (CtranslateLm(str(folder), RULE, quantization="float32") for folder in (rounded, whole))
+    assert one.judge([ENGLISH]).nats != other.judge([ENGLISH]).nats
+    assert one.identity() != other.identity()
+
+
 def _damaged_weights(folder: Path) -> None:
     (folder / CARD).unlink()
     (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:5000])
