@@ -94,16 +94,15 @@ class CtranslateLm:
         if _is_converted(folder):
             card = _card(folder)
             weights = card["source"] if card else digest([folder / "model.bin"])
-            tokenizer = card["tokenizer"] if card else digest(tokenizer_files(folder))
             stored = f"{card['quantization']} by {card['library']}" if card else "by another program"
         else:
-            weights, tokenizer = digest(weight_files(folder)), digest(tokenizer_files(folder))
+            weights = digest(weight_files(folder))
             stored = f"{self.quantization} by {library_version('ctranslate2')}"
         name, _ = self._bos(folder)
         return {
             "engine": "ctranslate2",
             "weights": weights,
-            "tokenizer": tokenizer,
+            "tokenizer": digest(tokenizer_files(folder)),
             "stored": stored,
             "dtype": self.quantization,
             "library": f"ctranslate2 {library_version('ctranslate2')}",

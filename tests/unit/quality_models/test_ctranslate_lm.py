@@ -135,6 +135,16 @@ def test_how_weights_are_stored_is_part_of_the_identity(models: Path) -> None:
     assert one.identity() != other.identity()
 
 
+def test_the_tokenizer_that_is_used_is_the_one_that_is_named(models: Path, tmp_path: Path) -> None:
+    """A tokenizer.json that was changed after the conversion is another one, whatever the card says."""
+    ready = converted(models / "gpt2", models / "cache", "float32")
+    shutil.copytree(ready, tmp_path / "changed")
+    path = tmp_path / "changed" / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"normalizer": {"type": "Lowercase"}}), "utf-8")
+    before, after = (CtranslateLm(str(one), RULE, quantization="float32") for one in (ready, tmp_path / "changed"))
+    assert before.identity() != after.identity()
+
+
 def _damaged_weights(folder: Path) -> None:
     (folder / CARD).unlink()
     (folder / "model.bin").write_bytes((folder / "model.bin").read_bytes()[:5000])
