@@ -231,8 +231,8 @@ def _place(settings: Any, keys: Sequence[str], folder: Path, *, only_there: bool
     def placed(value: Any) -> Any:
         if isinstance(value, list):
             return [placed(one) for one in value]
-        if isinstance(value, dict):
-            return {key: placed(one) for key, one in value.items()}
+        if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
+            return {key: placed(one) for key, one in value.items()}  # of any other mapping: a file's content, no paths
         if not isinstance(value, str) or not value or (only_there and not (folder / value).exists()):
             return value
         return str(folder / value)

@@ -257,3 +257,9 @@ def test_relative_paths_in_steps_begin_at_the_config_file(tmp_path: Path, monkey
     assert found.table == [str(tmp_path / "a"), str(tmp_path / "b"), 3]
     assert found.second == {"table": {"zho": str(tmp_path / "c"), "eng": ""}}
     assert found.model == {"one": str(tmp_path / "here"), "two": "gpt2"}
+
+    content = {"run_id": "here", "languages": {"eng": {"documents": 1}}}
+    path.write_text(yaml.safe_dump({"steps": [{"watched": {"model": content}}]}))
+    found = load_config(path).steps[0].config
+    assert isinstance(found, _Paths)
+    assert found.model == content
