@@ -59,28 +59,28 @@ FLOORS: Mapping[str, float] = {
     "single_letter_words": 0.5,
     "upper_case": 0.5,
     "digits": 0.3,
-    "other_signs": 0.25,
+    "other_signs": 0.35,
     "blanks": 0.6,
-    "brackets": 0.15,
+    "brackets": 0.3,
     "links": 0.7,
     "emoji": 0.02,
     "duplicate_lines": 0.6,
     "duplicate_line_characters": 0.25,
     "duplicate_paragraph_characters": 0.25,
-    "top_word": 0.2,
-    "top_2gram": 0.2,
-    "top_3gram": 0.25,
+    "top_word": 0.4,
+    "top_2gram": 0.35,
+    "top_3gram": 0.4,
     "duplicate_5gram": 0.5,
     "duplicate_10gram": 0.3,
     "hash_per_word": 0.4,
-    "ellipsis_per_word": 0.1,
+    "ellipsis_per_word": 0.3,
     "newlines_per_word": 0.5,
     "replacement_characters": 0.005,
     "misread_signs": 1,
     "mojibake": 0.008,
     "misread_han": 0.15,
     "inverted_case": 0.04,
-    "disguised_letters": 0.03,
+    "disguised_letters": 0.08,
     "placeholder_words": 0.2,
     "filler_lines": 0.4,
     "call_words": 0.015,
@@ -92,24 +92,27 @@ FLOORS: Mapping[str, float] = {
     "unended_sentences": 0.98,
     "removable_words": 0.3,
     "word_entropy": 0.6,
-    "letter_words": 0.7,
-    "stop_words": 1,
+    "letter_words": 0.6,
     "long_words": 15,
     "short_words": 2,
     "longest_word": 1000,
 }
-"""The strictest limit of each rule that is on."""
+"""The strictest limit of each rule that is on.
+
+Those of top_word to top_3gram, brackets, other_signs and letter_words are wider than any junk needed, since other rules drop
+what these drop: pages of commands, which repeat the name of what they explain, were dropped by the fifth with .2 (short pages
+of `3_neardup`, which no limit was made from). stop_words is off for the same reason: it took one junk document that nothing
+else took, and good ones whose language was named wrongly."""
 
 FLOORS_BY_KEY: Mapping[str, Mapping[str, float]] = {
     "loose_lines": {"und_Hani": 0.15, "und_Jpan": 1},
     "loose_line_characters": {"und_Hani": 0.1, "und_Jpan": 1},
     "duplicate_5gram": {"und_Hani": 0.7, "und_Jpan": 0.7},
     "duplicate_10gram": {"und_Hani": 0.5, "und_Jpan": 0.5},
-    "stop_words": {"und_Hani": 0},
     "unended_sentences": {"und_Jpan": 1},
 }
 """The same for single scripts, stricter or less so. Chinese is not broken into short lines; five of its characters are
-three words, and a word of katakana is 11 characters; Classical Chinese has other frequent words than the list. Japanese
+three words, and a word of katakana is 11 characters. Japanese
 verse, old and new, does without marks."""
 
 Doubles = npt.NDArray[np.float64]

@@ -3,7 +3,7 @@
     contacts  contacts in 100 English words; undefined where there is no word, and from 1,000 on
 
 A contact is one of: a handle (@ and five or more ASCII letters, digits or _, not after one of those, a dot or a hyphen, as in mail
-addresses, nor in quotes or brackets, as in code and in notes that thank by handle); an address of a messenger or shortener
+addresses, nor in quotes or brackets, as in code, in chats and in notes that thank by handle); an address of a messenger or shortener
 (t.me/, telegram.me/, wa.me/, line.me/, discord.gg/, bit.ly/ and what ends like them); beside a Han letter, an account: letters and
 digits mixed, 6 to 20 of them with five digits or more, or 8 to 12 digits. An advertisement is little else; a page that names
 its author once is not. From 1,000 words on nothing is said: a manual may show many handles.
@@ -58,7 +58,7 @@ def _is_handle(p: Int, begin: Int, end: Int) -> Int:
     """Whether the @ at an address begins a handle."""
     if p > begin:
         before = byte_at(p - 1)
-        if _is_name(before) or before in (0x2E, 0x2D, 0x22, 0x27, 0x28, 0x5B, 0x60):
+        if _is_name(before) or before in (0x2E, 0x2D, 0x22, 0x27, 0x28, 0x3C, 0x5B, 0x60):
             return False
     q = p + 1
     while q < end and _is_name(byte_at(q)):

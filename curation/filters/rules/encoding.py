@@ -9,8 +9,9 @@
     replacement_characters  U+FFFD, C1 controls, private and unassigned code points / characters that are not blank
 
 UTF-8 that was read one byte a character is still UTF-8: where neighbours, taken back to the bytes they stood for, are one
-valid sequence, they count ("Ã©", "â€™"). Ordinary text has such neighbours too ("Він" in Ukrainian), so
-sequences of Windows-1251 count only where at least half of the characters that could take part in one do.
+valid sequence, they count ("Ã©", "â€™"). Ordinary text has such neighbours, too. "Úž" in Czech does not count, since
+misread text seldom shows one of its vowels before š or ž. "Він" is Ukrainian, so sequences of Windows-1251 count only where
+at least half of the characters that could take part in one do.
 Double-byte text read as Latin-1 shows as runs of its upper half: from four neighbours on, three of them letters, all count.
 A reader of Shift_JIS or GB 18030 takes the first two bytes of a character of U+3000 to U+9FFF for one letter, and those are few
 (縺 繧 繝 荳; 鐨 涓 锛 鍥): 953 letters, made here from the encodings themselves, most of them rare.
@@ -112,6 +113,12 @@ def _follows(byte: Int, need: Int) -> tuple[Int, Int]:
 
 
 @inlined
+def _is_czech(before: Int, code: Int) -> Int:
+    """Whether two neighbours are a vowel and š or ž, of either case, as in "Úžasný": both could be bytes of UTF-8."""
+    return code in (0x160, 0x161, 0x17D, 0x17E) and before in (0xC9, 0xCD, 0xD3, 0xD4, 0xDA, 0xDD)
+
+
+@inlined
 def _is_lost(code: Int) -> Int:
     """Whether a code point says that a character was lost: C1 controls but NEL, private use, U+FFFD."""
     return (0x80 <= code < 0xA0 and code != 0x85) or 0xE000 <= code < 0xF900 or code == 0xFFFD
@@ -146,7 +153,7 @@ def _visit(data: Bytes, offsets: Int64s, latin: Table, cyrillic: Table, misread:
                 need, of_run, run, letters, before = 0, 0, 0, 0, 0
             else:
                 length = length + 1 if need > 0 else 1
-                need, ended = _follows(byte, need)
+                need, ended = _follows(byte, 0 if _is_czech(before, code) else need)
                 if need > 0 and 0xC2 <= byte <= 0xF4:
                     length = 1
                 of_run += length if ended else 0

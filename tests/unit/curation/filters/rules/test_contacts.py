@@ -29,6 +29,7 @@ def contacts(text: str) -> float | None:
         ("Пишите @melnica_bot", 1),
         ("mail@example.org or me.you@example.org", 0),
         ("[@contributor] and (@contributor) and `@property`", 0),
+        ("16:47 <@miller> hi", 0),
         ("use @Override() and @mill.setter", 0),
         ("共有20000人参加，其中1997年生的有100000名", 0),
         ("遵循GB18030标准和UTF8编码", 1),  # looks like an account: a page has few of them
