@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,12 +25,15 @@ from curation.score_words import score_lines
 from curation.shards import Shard, item_marker, open_table
 from curation.steps import PlacedStep
 from curation.terminal import printable
+from curation.verdicts import Filter
 
 __all__ = ["Explanation", "StepVerdict", "explain", "explanation_lines"]
 
 _LINE_DIGITS = 18
 """No line number has more: it would not fit into the int64 of its column."""
 _SHOWN_CHARS = 300
+_MANY_SCORES = 24
+"""Of a step with more scores than this only those that a limit applies to are shown."""
 _CONTEXT_CHARS = 60
 """Characters before the place where two texts begin to differ."""
 _SHOWN_COLUMNS = ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]
@@ -49,6 +53,8 @@ class StepVerdict:
     """Of the scores that are words: what they say."""
     route: str | None = None
     """The output that a dropped document is set aside for."""
+    decided_by: str | None = None
+    """The score that the reason is about, where the step says."""
 
     @property
     def kept_elsewhere(self) -> str | None:
@@ -153,10 +159,18 @@ def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
     keep, reason = values.pop("keep"), values.pop("reason")
     scores = {k: v.hex() if isinstance(v, bytes) else v for k, v in values.items() if v is not None}
     thresholds = {name: list(limits) for name, limits in placed.step.thresholds().items()}
+    decided_by = None
+    if isinstance(placed.step, Filter) and keep is not None:
+        names = [score.name for score in placed.step.score_columns]
+        batch = table.slice(row, 1).select(names).combine_chunks().to_batches()[0]
+        for name, of_row in placed.step.limits_of(batch).items():
+            thresholds[name] = [] if np.isnan(of_row[0]) else [float(of_row[0])]
+        decided_by = placed.step.score_of(reason) if reason else None
     meanings = {s.name: s.what for s in placed.step.score_columns if isinstance(scores.get(s.name), str)}
     meanings.pop("kept_doc_id", None)  # hex, and the document itself is shown
     route = routes_of(placed.step, table.slice(row, 1))[0]
-    return StepVerdict(placed.name, keep, reason, placed.step.reasons.get(reason), scores, thresholds, meanings, route)
+    sentence = placed.step.reasons.get(reason)
+    return StepVerdict(placed.name, keep, reason, sentence, scores, thresholds, meanings, route, decided_by)
 
 
 def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict[str, Any]]:
@@ -208,7 +222,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"  {verdict.step:<{width}}  {word}{because}"
         if verdict.route:
             yield f"  {'':<{width}}    set aside for {verdict.route}"
-        for line in score_lines(verdict.scores, verdict.thresholds, verdict.meanings):
+        for line in _score_lines(verdict):
             yield f"  {'':<{width}}    {line}"
     for verdict in explanation.verdicts:
         if verdict.kept_elsewhere:
@@ -219,6 +233,19 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"    {_shown(partner['text'])}"
         yield from _difference(document["text"], partner["text"])
     yield f"  text, {len(document['text']):,} characters: {_shown(document['text'])}"
+
+
+def _score_lines(verdict: StepVerdict) -> Iterator[str]:
+    """The scores that a reader must see, the one that decided marked."""
+    shown = verdict.scores
+    if len(shown) > _MANY_SCORES:
+        limited = {name for name, limits in verdict.thresholds.items() if limits}
+        shown = {name: value for name, value in shown.items() if name in limited or isinstance(value, str)}
+    for line in score_lines(shown, verdict.thresholds, verdict.meanings):
+        decided = verdict.decided_by is not None and line.startswith(f"{verdict.decided_by} =")
+        yield line + ("  <- decides" if decided else "")
+    if len(shown) < len(verdict.scores):
+        yield f"and {len(verdict.scores) - len(shown)} scores without a limit"
 
 
 def _difference(text: str, kept: str) -> Iterator[str]:

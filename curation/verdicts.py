@@ -13,7 +13,7 @@ Every filter goes through one law test (tests/contract/test_every_filter.py).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -126,6 +126,10 @@ class Step(ABC):
         """For each score column the thresholds that this config applies, for the report's drawings."""
         return {}
 
+    def off_reasons(self) -> Collection[str] | None:
+        """Reasons that these settings never give, so that their silence in a report says nothing; None: it cannot tell."""
+        return None
+
     def misses(self, before: Sequence[Step]) -> list[str]:
         """What this step needs of the steps before it in the config and does not find: one sentence each."""
         return []
@@ -149,6 +153,17 @@ class Filter(Step):
     @abstractmethod
     def decide(self, scores: pa.RecordBatch) -> Decision:
         """Verdicts from score columns alone. Null scores get a reason or a stated policy."""
+
+    def limits_of(self, scores: pa.RecordBatch) -> Mapping[str, npt.NDArray[np.float64]]:
+        """For scores whose limit differs from document to document, the one that applies: float64[n_rows], nan where none does.
+
+        Scores that are no key have the limits of `thresholds`.
+        """
+        return {}
+
+    def score_of(self, reason: str) -> str | None:
+        """The score that a reason is about; None where its name says so (`length.too_short` is not, `rules.links` is)."""
+        return None
 
     def facts(self, tables: Iterator[pa.Table]) -> dict[str, Any]:
         """What the report says about the step beside its verdicts: plain data, as `DataSetStep.facts` gives it.

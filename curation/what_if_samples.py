@@ -172,9 +172,8 @@ def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
 
 def _score_of(step: Step, reason: str, known: Sequence[str]) -> str | None:
     """The score that a reason is about: as the step says (`score_of`), or the one that it is called as, or ends in."""
-    own = getattr(step, "score_of", None)
-    if own is not None and (told := own(reason)) in known:
-        return str(told)
+    if isinstance(step, Filter) and (told := step.score_of(reason)) in known:
+        return told
     why = reason.partition(".")[2]
     return why if why in known else max((name for name in known if why.endswith(f"_{name}")), key=len, default=None)
 
@@ -184,8 +183,7 @@ class _RowLimits:
 
     def __init__(self, step: Filter, scores: pa.RecordBatch) -> None:
         self._thresholds = step.thresholds()
-        limits_of = getattr(step, "limits_of", None)
-        self._by_row: Mapping[str, npt.NDArray[np.float64]] = limits_of(scores) if limits_of is not None else {}
+        self._by_row = step.limits_of(scores)
 
     def of(self, name: str, row: int) -> tuple[float, ...]:
         if name in self._by_row:

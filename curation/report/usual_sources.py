@@ -104,9 +104,9 @@ def off_reasons(step: Step, marker: Mapping[str, Any]) -> set[str]:
     off = set()
     if not known_routes(step):
         off.add(f"{step.name}{ROUTED_SUFFIX}")
-    own = getattr(step, "off_reasons", None)
+    own = step.off_reasons()
     if own is not None:
-        return off | set(own())
+        return off | set(own)
     hits = hits_of(step.name, marker.get("facts", {}))
     if hits is not None:
         return off | {reason for reason in step.reasons if reason not in hits}

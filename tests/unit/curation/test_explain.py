@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,22 @@ def test_wide_blanks_and_letters_of_every_script_stay_as_they_are(pipeline: Pipe
     found.document["text"] = "漢字\u3000かな\u00a0ไทย e\u0301 \U0001f600\x1b[1m\u202e\u2028"
     line = list(explanation_lines(found))[-1]
     assert "漢字\u3000かな\u00a0ไทย e\u0301 \U0001f600\\u001b[1m\\u202e\\u2028" in line
+
+
+def test_the_limit_is_that_of_the_document(tmp_path: Path) -> None:
+    """Where limits differ by language, the one that applied stands beside the score, and the score that decided is marked."""
+    menu = "首页\n新闻中心\n体育频道\n天气预报\n关于我们的网站\n联系方式一览\n"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"id": "menu", "text": menu}) + "\n", encoding="utf-8")
+    config = parse_config("name: t\nsteps: [rules]\n", overrides=['rules.languages={"und_Hani":{"loose_lines":0.21}}'])
+    pipeline = start_run(config, [str(tmp_path / "a.jsonl")], tmp_path / "root")
+    drive(pipeline, workers=1)
+
+    (found,) = explain(Pipeline.open(pipeline.run.folder), "menu")
+
+    (verdict,) = found.verdicts
+    assert verdict.thresholds["loose_lines"] == pytest.approx([0.21])
+    assert (verdict.reason, verdict.decided_by) == ("rules.loose_lines", "loose_lines")
+    lines = list(explanation_lines(found))
+    assert sum("loose_lines = 1" in line and line.endswith("(threshold 0.21)  <- decides") for line in lines) == 1
+    assert len(lines) < 60
+    assert any("scores without a limit" in line for line in lines)

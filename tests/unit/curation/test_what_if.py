@@ -28,7 +28,7 @@ from curation.what_if import WhatIf, what_if
 from curation.what_if_outcomes import KEPT, Outcome, Outcomes, redecide
 from curation.what_if_samples import _score_of
 from curation.what_if_settings import ask
-from tests.fakes import SOURCE, Second, Watched, write_shards
+from tests.fakes import SOURCE, Second, Watched, WatchedConfig, write_shards
 from tests.near_runs import finish
 
 FAKES = {
@@ -472,12 +472,12 @@ def test_the_file_holds_every_document_that_changes(chain: Path, tmp_path: Path)
 def test_a_reason_leads_to_its_score(reason: str, says: str | None) -> None:
     """As the step says; else called as it, or ending in it, the longest name first."""
 
-    class Telling:
-        def score_of(self, reason: str) -> str:
-            return {"s.told": "character"}.get(reason, "no score")
+    class Telling(Watched):
+        def score_of(self, reason: str) -> str | None:
+            return {"s.told": "character"}.get(reason)
 
     known = ["units", "character", "bits_per_character"]
-    assert _score_of(Telling(), reason, known) == says  # type: ignore[arg-type]
+    assert _score_of(Telling(WatchedConfig()), reason, known) == says
 
 
 @pytest.mark.parametrize(
