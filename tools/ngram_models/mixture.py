@@ -35,8 +35,8 @@ def _single(language: str, order: int, megabytes: float, other: int, most: Mappi
 
 
 MIXTURES: Mapping[str, Mixture] = {
-    "eng": _single("eng", 6, 3.5, 3_500_000, {"wikipedia": 9_000_000, "libreoffice": 900_000, "react": 500_000}),
-    "zho": _single("zho", 4, 5.8, 1_500_000, {"guides": 1_000_000, "python-docs": 800_000, "libreoffice": 700_000}),
+    "eng": _single("eng", 6, 3.5, 3_500_000, {"wikipedia": 10_000_000, "react": 500_000}),
+    "zho": _single("zho", 4, 5.8, 1_500_000, {"guides": 1_500_000, "python-docs": 1_000_000}),
     "jpn": _single("jpn", 5, 3.0, 3_000_000, {"aozora": 6_000_000, "python-docs": 1_500_000}),
     "mul": Mixture(
         None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import html
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -103,30 +102,6 @@ def _page(path: Path) -> list[str]:
     return [line for line in found if line]
 
 
-PARAGRAPH = re.compile(r"<(p|h1|h2|h3|td)\b[^>]*>(.*?)</\1>", re.DOTALL)
-
-
-def read_libreoffice(folder: Path) -> Iterator[Text]:
-    """libreoffice-help-<language>/usr/share/libreoffice/help/<language>/text/**/*.html: what is not left in English."""
-    found: dict[str, dict[Path, list[str]]] = {}
-    for home in sorted(one.parent for one in folder.glob("libreoffice-help-*/usr/share/libreoffice/help/*/text")):
-        pages = {path.relative_to(home): _paragraphs(path) for path in sorted(home.rglob("text/**/*.html"))}
-        found[home.name] = pages
-    english = found.get("en-US", {})
-    for code, pages in found.items():
-        language = to_iso639_3(code.split("-")[0])
-        for name, lines in pages.items():
-            left = set(english.get(name, [])) if language != "eng" else set()
-            for piece in _pieces("\n".join(line for line in lines if line not in left)):
-                yield Text(language, "technical", "libreoffice", piece)
-
-
-def _paragraphs(path: Path) -> list[str]:
-    body = path.read_text("utf-8").partition('id="DisplayArea"')[2].partition('id="SearchFrame"')[0]
-    found = (" ".join(html.unescape(re.sub(r"<[^>]*>", "", match[2])).split()) for match in PARAGRAPH.finditer(body))
-    return [line for line in found if line]
-
-
 def read_markdown(folder: Path, source: str) -> Iterator[Text]:
     """<language>/**/*.md: pages of documentation, without code, tags, tables of links and head."""
     for path in sorted(folder.glob("*/**/*.md")):
@@ -153,12 +128,15 @@ def read_po(folder: Path) -> Iterator[Text]:
 
 
 def read_treebanks(folder: Path) -> Iterator[Text]:
-    """<language>/*.conllu of Universal Dependencies: the sentences, in the order of the file."""
+    """<language>/*.conllu of Universal Dependencies: the sentences, in the order of the file.
+
+    Only treebanks whose texts have the licence that the treebank states; of UD_English-EWT they are their writers'.
+    """
     for path in sorted(folder.glob("*/*.conllu")):
         lines = re.findall(r"(?m)^# text = (.*)$", path.read_text("utf-8"))
         language = path.parent.name.split("_")[0]
         for text in _sentences(lines):
-            yield Text(language, "forum" if language == "eng" else "encyclopedia", "treebanks", text)
+            yield Text(language, "encyclopedia", "treebanks", text)
 
 
 def read_wikinews(folder: Path) -> Iterator[Text]:
@@ -247,7 +225,6 @@ SOURCES: Mapping[str, Callable[[Path], Iterator[Text]]] = {
     "common-voice": read_common_voice,
     "wikipedia": read_wikipedia,
     "gnome": read_gnome,
-    "libreoffice": read_libreoffice,
     "react": lambda folder: read_markdown(folder, "react"),
     "guides": lambda folder: read_markdown(folder, "guides"),
     "python-docs": read_po,
