@@ -50,20 +50,25 @@ for _script, _code in SCRIPT_CODES.items():
     _GROUPS[_script, _CODES.index(_code)] = 1
 
 
-def working_labels(batch: pa.RecordBatch) -> pa.StringArray:
+def working_labels(batch: pa.RecordBatch, letters: npt.NDArray[np.int32] | None = None) -> pa.StringArray:
     """The label of each document of a batch with the columns `text` and `language.language`: string[n], no nulls.
 
     A label of the language step (`eng_Latn`) is taken as it is. Where it is null or `und`, the main script by letters
     is named instead: `und_Latn`, `und_Cyrl`, ...; `und_Jpan` where a tenth or more of the Han and kana letters are
     kana, `und_Hani` where less are; `und_Kore` for Hangul. Of scripts with as many letters the first in `SCRIPT_LABELS`
     counts. `und` is left where no letter, or none of a known script, is.
+
+    `letters`: `script_counts` of the texts, int32[n, n_scripts], where the caller has them anyway.
     """
     known = batch.column(LANGUAGE_COLUMN).cast(pa.string())
     named = pc.fill_null(pc.not_equal(known, UNDETERMINED), False)
     if pc.all(named, min_count=0).as_py():
         return known
     unnamed = pc.invert(named)
-    letters = script_counts(*buffers(batch.column("text").filter(unnamed)))
+    if letters is None:
+        letters = script_counts(*buffers(batch.column("text").filter(unnamed)))
+    else:
+        letters = letters[unnamed.to_numpy(zero_copy_only=False)]
     found = pa.array(SCRIPT_LABELS, pa.string()).take(pa.array(_main_script(letters)))
     return pc.replace_with_mask(known, unnamed, found)
 

@@ -20,9 +20,11 @@ from typing import Annotated, Any, TypeAlias, cast
 from pydantic import AfterValidator, Field, PlainValidator, create_model
 
 from curation.errors import nearest
+from curation.filters.labels import SCRIPT_LABELS
 from curation.filters.rules.limits import DEFAULT, OFF, Layers
 from curation.filters.rules.presets import PRESETS, preset_limits
 from curation.filters.rules.rule import BY_NAME, RULES, Rule
+from curation.filters.rules.stop_words import ENOUGH
 from curation.verdicts import StepConfig
 from quality_models.language_codes import LANGUAGE_SCRIPTS, to_iso639_3
 
@@ -45,6 +47,8 @@ def _limit(rule: Rule, value: Any, *, or_preset: bool = True) -> float | str:
         raise ValueError(f"expected a number ({rule.unit}) or off")
     if value < 0 or (rule.unit == "share" and value > 1):
         raise ValueError(f"expected {'a share from 0 to 1' if rule.unit == 'share' else 'no negative number'}")
+    if rule.name == "stop_words" and value > ENOUGH:
+        raise ValueError(f"expected {ENOUGH} or less: no text is searched for more")
     return float(value)
 
 
@@ -86,7 +90,11 @@ def _label(name: Any) -> str:
         raise ValueError(
             "und is every text without a language: give its script, such as und_Latn, or set the rule itself"
         )
-    return f"{code}_{script}" if script else code
+    label = f"{code}_{script}" if script else code
+    known = SCRIPT_LABELS if code == "und" else [f"{code}_{one}" for one in LANGUAGE_SCRIPTS[code]]
+    if script and label not in known:
+        raise ValueError(f"no text has the label {label!r}{nearest(label, known)}")
+    return label
 
 
 def _preset(value: str) -> str:

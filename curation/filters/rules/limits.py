@@ -20,6 +20,7 @@ from curation.filters.labels import lookup_keys
 
 __all__ = [
     "DEFAULT",
+    "FOLDER",
     "OFF",
     "ByKey",
     "Layers",

@@ -40,11 +40,12 @@ from curation.filters.rules import (
     words,
 )
 from curation.filters.rules.config import RulesConfig, RulesSettings, limits_of
-from curation.filters.rules.limits import Layers, limit_for, limits_by_row
+from curation.filters.rules.limits import FOLDER, Layers, limit_for, limits_by_row
 from curation.filters.rules.parts import parts_of
 from curation.filters.rules.rule import BY_NAME, RULES
 from curation.records import ScoreColumn
 from curation.verdicts import Decision, Filter, StepConfig, decide_by_rules
+from quality_models.language_models import checksum
 
 __all__ = ["MEASURES", "Rules"]
 
@@ -90,6 +91,10 @@ class Rules(Filter):
     def score_columns(self) -> Sequence[ScoreColumn]:
         return COLUMNS
 
+    def model_checksums(self) -> Mapping[str, str]:
+        """Checksums of the lists of words: other lists give other scores."""
+        return {name: checksum(FOLDER / name) for name in ("phrases.tsv", "stop_words.tsv")}
+
     @cached_property
     def limits(self) -> Layers:
         """Limits of the config by rule; rules that are off are left out."""
@@ -105,8 +110,8 @@ class Rules(Filter):
         return {measure: sorted(limits) for measure, limits in found.items()}
 
     def score(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        labels = working_labels(batch)
         parts = parts_of(batch.column("text"))
+        labels = working_labels(batch, parts.letters)
         columns: dict[str, pa.Array] = {LABEL.name: labels}
         for found in (*(module.measure(parts) for module in MEASURES), stop_words.measure(parts, labels)):
             for name, values in found.items():
@@ -161,5 +166,6 @@ class Rules(Filter):
 
 def _floats(scores: pa.RecordBatch, name: str) -> Floats:
     """A score column: float32[n_rows], nan where it is null."""
-    values: Floats = scores.column(name).cast(pa.float32()).to_numpy(zero_copy_only=False)
+    # Counts above 2^24 are rounded: a checked cast refuses them, and a text may have one word of 20 million letters.
+    values: Floats = scores.column(name).cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
     return values

@@ -21,14 +21,14 @@ from curation.filters.rules.parts import Parts
 from curation.filters.rules.words import WordLists, distinct_of, word_lists
 from curation.records import ScoreColumn
 
-__all__ = ["COLUMNS", "measure"]
+__all__ = ["COLUMNS", "ENOUGH", "measure"]
 
-COLUMNS = (ScoreColumn("stop_words", pa.int32(), "words", "distinct frequent words of its language"),)
+COLUMNS = (ScoreColumn("stop_words", pa.int32(), "words", "distinct frequent words of its language, up to 8"),)
 
 OWN_SCRIPT = 0.8
 """Share of letters in the script of the label below which the language is not believed."""
 ENOUGH = 8
-"""More are not counted: no limit asks for them."""
+"""More are not counted, and no limit may ask for them."""
 
 
 @cache

@@ -35,6 +35,8 @@ def contacts(text: str) -> float | None:
         ("遵循GB18030标准和UTF8编码", 1),  # looks like an account: a page has few of them
         ("see https://example.org/path/time/", 0),
         ("at @me and a@b", 0),
+        ("\u26a0\ufe0f 20241231 the mill is open", 0),  # what ends an emoji is no full-width sign
+        ("V：mill20231", 1),
     ],
 )
 def test_number_of_contacts(text: str, n: int) -> None:

@@ -111,3 +111,4 @@ def test_misread_signs_are_counted() -> None:
     """Quotation marks of EUC-KR or GB 18030 around English words; Spanish exclamations are none."""
     assert scores("the ¡°Sphere¡± filter ¡¦")["misread_signs"] == 3
     assert scores("¡Hola! ¡¿Qué?! ¡«Sí»! ¡Él! 1¡ 2¡")["misread_signs"] == 0
+    assert scores("Los signos «¡» y «¿», “¡” y '¡' abren.")["misread_signs"] == 0

@@ -62,6 +62,20 @@ def test_an_undefined_measure_drops_nothing() -> None:
     assert reasons_of(rules(**strictest), [{"language": "und"}]) == [None]
 
 
+def test_counts_beyond_float32_are_judged() -> None:
+    """One word of 17 million letters is too long, not an error: 2^24 + 1 is no float32."""
+    row = {"language": "und", "longest_word": 2**24 + 1, "sentences": 2**24 + 1}
+    step = rules(longest_word=1000, few_sentences=5)
+
+    assert reasons_of(step, [row]) == ["rules.longest_word"]
+    assert step.limits_of(scores_of([row]))["longest_word"].tolist() == [1000]
+
+
+def test_lists_of_words_are_part_of_what_decides() -> None:
+    """Other phrases or stop words give other scores, so a step with them is another one."""
+    assert rules().model_checksums().keys() == {"phrases.tsv", "stop_words.tsv"}
+
+
 def test_the_first_rule_of_the_table_is_the_reason() -> None:
     """Whatever else a document breaks, and in whatever order the config names the rules."""
     step = rules(many_units=10, upper_case=0.1, duplicate_lines=0.1, mojibake=0.1)
