@@ -12,6 +12,7 @@ from curation.filters.rules import line_shapes, repeated_lines, repetition, sign
 from curation.filters.rules.parts import parts_of
 
 MODULES = (words, signs, line_shapes, repeated_lines, repetition)
+"""Those that tests/rules_oracle.py reads slowly."""
 
 
 def measures(texts: Sequence[str], modules: Sequence[ModuleType] = MODULES) -> list[dict[str, float | None]]:

@@ -27,11 +27,11 @@ from typing import Any
 import pyarrow as pa
 import zstandard
 
-from curation.filters.rules import line_shapes, parts, repeated_lines, repetition, signs, words
+from curation.filters.rules import parts
+from curation.filters.rules.step import MEASURES as MODULES
 
 REPO = Path(__file__).resolve().parents[2]
 BATCH_ROWS = 1000
-MODULES: tuple[ModuleType, ...] = (words, signs, line_shapes, repeated_lines, repetition)
 GROUPS = ("all", "en", "zh", "ja", "ru", "ko", "th", "hi")
 HOSTILE: Mapping[str, str] = {
     **{

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from curation.filters.rules.step import MEASURES
 from tests.rules_measures import measures, measures_of_array
 from tests.rules_oracle import measures_of
 from tests.strategies import PIECES, any_text, cuts, hostile_text, markup_text
@@ -92,11 +93,11 @@ def test_measures_equal_their_definition(texts: list[str]) -> None:
 @given(st.data(), st.lists(telling_text, max_size=8))
 def test_a_document_is_measured_alike_in_any_batch(data: st.DataObject, texts: list[str]) -> None:
     """Alone, in a batch, in a slice, and as `string`: the same numbers."""
-    whole = measures(texts)
+    whole = measures(texts, MEASURES)
     parts = data.draw(cuts(texts))
-    assert [row for part in parts for row in measures(part)] == whole
+    assert [row for part in parts for row in measures(part, MEASURES)] == whole
     array = pa.array(["before it. ", *texts, "after. it"], pa.string())
-    assert measures_of_array(array.slice(1, len(texts))) == whole
+    assert measures_of_array(array.slice(1, len(texts)), MEASURES) == whole
 
 
 @pytest.mark.parametrize("copies", [2, 3])
@@ -110,10 +111,16 @@ def test_a_text_said_twice_repeats_all_but_its_first_copy(copies: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a" * 300_000, "a b " * 75_000, "\n" * 300_000, "a\n" * 100_000, "://" * 100_000, "!)" * 100_000, "。」" * 50_000],
-    ids=["one letter", "two words", "line ends", "short lines", "links", "closers", "wide closers"],
+    [
+        *("a" * 300_000, "a b " * 75_000, "\n" * 300_000, "a\n" * 100_000, "://" * 100_000, "!)" * 100_000),
+        *("。」" * 50_000, "@" * 300_000, "thanks for " * 27_000, "Ã©" * 75_000, "home | " * 43_000),
+    ],
+    ids=[
+        *("one letter", "two words", "line ends", "short lines", "links", "closers"),
+        *("wide closers", "handles", "beginnings of phrases", "mojibake", "menus"),
+    ],
 )
 def test_time_grows_with_the_text_only(text: str) -> None:
     """Nothing is looked at again and again: a text of 300 kB of one thing is done at once (else this takes minutes)."""
-    (found,) = measures([text])
+    (found,) = measures([text], MEASURES)
     assert all(value is None or math.isfinite(value) for value in found.values())
