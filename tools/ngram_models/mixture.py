@@ -42,7 +42,7 @@ MIXTURES: Mapping[str, Mixture] = {
         None,
         5,
         7.0,
-        {"ntrex": 160_000, "common-voice": 160_000, "gnome": 60_000, "books": 150_000, "wikipedia": 200_000},
+        {"ntrex": 160_000, "common-voice": 160_000, "gnome": 200_000, "books": 150_000, "wikipedia": 200_000},
         120_000,
     ),
 }

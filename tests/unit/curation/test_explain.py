@@ -74,7 +74,7 @@ def test_wide_blanks_and_letters_of_every_script_stay_as_they_are(pipeline: Pipe
 
 def test_the_limit_is_that_of_the_document(tmp_path: Path) -> None:
     """Where limits differ by language, the one that applied stands beside the score, and the score that decided is marked."""
-    menu = "首页\n新闻中心\n体育频道\n天气预报\n关于我们的网站\n联系方式一览\n"
+    menu = "今天好热啊\n我刚下班\n有人一起打游戏吗\n昨天的比赛太精彩了\n明天再说吧\n那就这样\n"
     (tmp_path / "a.jsonl").write_text(json.dumps({"id": "menu", "text": menu}) + "\n", encoding="utf-8")
     config = parse_config("name: t\nsteps: [rules]\n", overrides=['rules.languages={"und_Hani":{"loose_lines":0.21}}'])
     pipeline = start_run(config, [str(tmp_path / "a.jsonl")], tmp_path / "root")
