@@ -29,6 +29,10 @@ PLAIN = ".txt"
 DEFAULT_ORDER, DEFAULT_MEGABYTES = 6, 4.0
 
 
+LEAST_MB, MOST_MB = 0.05, 1000.0
+"""Megabytes of a model: with less there is room for single characters only."""
+
+
 def add_train_ngram(commands: Any) -> None:
     """The command's arguments; `commands` is what `add_subparsers` returned."""
     summary = "train an n-gram model of a language, for the filter perplexity"
@@ -69,8 +73,13 @@ def _train_ngram(arguments: argparse.Namespace) -> int:
     language = _language(arguments.language)
     if bool(arguments.input) == bool(arguments.from_arpa):
         raise ConfigError("train-ngram: give either texts, with --input, or a model, with --from-arpa.")
-    if not 0 < arguments.max_mb <= 1000:
-        raise ConfigError(f"--max-mb {arguments.max_mb}: expected a number above 0, up to 1000.")
+    if not LEAST_MB <= arguments.max_mb <= MOST_MB:
+        raise ConfigError(f"--max-mb {arguments.max_mb:g}: expected a number from {LEAST_MB:g} to {MOST_MB:g}.")
+    for path in (arguments.output, arguments.arpa):
+        if path is not None and path.exists() and not path.is_file():
+            raise ConfigError(
+                f"{path} is no regular file, and writing there would replace it. Give the name of a file."
+            )
     try:
         if arguments.from_arpa:
             model, facts = read_arpa(arguments.from_arpa), {"source": arguments.from_arpa.name}

@@ -102,5 +102,10 @@ def _open(settings: str) -> Engine:
         from curation.filters.perplexity.neural import open_neural
 
         return open_neural(reading)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"perplexity.model: there is no file or folder {error.filename}. A relative path begins at the config file's "
+            "folder, with --set at the current one; leave `model` out for the n-gram models that ship."
+        ) from error
     except (OSError, ValueError) as error:
         raise ConfigError(f"step perplexity: {error}") from error

@@ -85,6 +85,8 @@ def test_a_model_goes_through_arpa(inputs: dict[str, Path], tmp_path: Path) -> N
         (["-o", "x.bin", "--language", "fra"], "--input"),
         (["-o", "x.bin", "--language", "fra", "--input", "a.jsonl", "--from-arpa", "b"], "either texts"),
         (["-o", "x.bin", "--language", "fra", "--input", "a.jsonl", "--max-mb", "0"], "--max-mb"),
+        (["-o", "x.bin", "--language", "fra", "--input", "a.jsonl", "--max-mb", "0.001"], "from 0.05 to 1000"),
+        (["-o", "/dev/null", "--language", "fra", "--input", "a.jsonl"], "/dev/null is no regular file"),
         (["-o", "x.bin", "--language", "../fra", "--input", "a.jsonl"], "--language"),
         (["-o", "x.bin", "--language", "xx", "--input", "a.jsonl"], "--language"),
     ],
