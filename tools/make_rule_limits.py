@@ -244,7 +244,7 @@ def write_limits(table: pa.Table) -> None:
     lines = [
         "# Limits of the preset massive, by tools/make_rule_limits.py, which says how.",
         f"# From {good.num_rows} good documents of the development half of the test data, {datetime.now(timezone.utc):%Y-%m-%d}.",
-        f"# At most {LOSS:.1%} of good text beyond; documents: good ones; beyond: those of them that are dropped.",
+        f"# At most {LOSS:.1%} of good text beyond; documents: good ones; beyond: those past it, also where a nearer limit keeps them.",
         "rule\tlabel\tlimit\tdocuments\tbeyond",
     ]
     for rule in RULES:

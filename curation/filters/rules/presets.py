@@ -10,6 +10,10 @@ and not at all where that is more than ten, as in Thai. Mean word length is unde
 A Korean word is counted in syllables, of which it has 2.7 on average: it may be as short as FineWeb-2 lets it be.
 Thai and Lao end few sentences with a mark: rules that count sentences are off there.
 
+Three rules of C4, which FineWeb has too, are stricter or looser here than there: placeholder_words finds phrases of any
+language beside "lorem ipsum"; a sentence needs an end mark, where datatrove's splitter counts one without; and FineWeb's
+count of sentences is of all lines, datatrove's of those that C4's other rules leave.
+
 | preset | source |
 | --- | --- |
 | gopher | Rae et al. 2021, appendix A.1, with the numbers of datatrove's GopherQuality and GopherRepetition filters |
