@@ -284,3 +284,9 @@ def test_a_long_run_of_one_phrase_is_no_trap() -> None:
     """Repeated beginnings of phrases take no longer than other words: 2 MB go through at once."""
     text = "thank you very " * 60_000 + "terms and " * 60_000 + "谢" * 100_000
     assert one("furniture_words", text) == 0
+
+
+@pytest.mark.parametrize("text", ["این کتاب به زودی منتشر می شود", "họ đang xây dựng một ngôi nhà mới"])
+def test_ordinary_words_hold_no_place(text: str) -> None:
+    """ "Soon" and "is building" are words of any text, not signs of an empty page: fineweb drops what has one."""
+    assert phrases.measure(parts_of(pa.array([text], pa.large_string())))["placeholder_words"].tolist() == [0]
