@@ -220,7 +220,11 @@ def _convert(source: Path, target: Path, quantization: Quantization) -> None:
 
     from quality_models.causal_lm import quiet, read_model
 
-    read_model(source, "float32")  # for its checks: the converter fills missing weights with random ones
+    model = read_model(source, "float32")  # for its checks: the converter fills missing weights with random ones
+    for name, values in model.named_parameters():
+        if not bool(values.isfinite().all()):  # 8 bits would hide it
+            raise ValueError(f"{source}: expected finite weights, found nan or infinity in {name}; they are damaged")
+    del model
     present = [name for name in TOKENIZER_FILES if (source / name).is_file()]
     with quiet():
         try:

@@ -1,4 +1,4 @@
-"""Reads and writes Corpusmill's n-gram language models: one small file, mapped into memory and shared by processes.
+"""Reads and writes Corpusmill's n-gram language models: one small file, read into memory whole.
 
 | part | content |
 | --- | --- |
@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import struct
 from collections.abc import Mapping
@@ -218,16 +217,15 @@ def write_ngram(model: NgramModel, path: Path) -> NgramModel:
 
 
 def read_ngram(path: Path) -> NgramModel:
-    """The model in a file, in the file's own memory.
+    """The model in a file, read into memory whole.
 
     Raises ValueError for a file that is none, of another format, cut off or damaged; OSError if it cannot be read.
     """
-    size = path.stat().st_size
     start = len(MAGIC) + 8
+    memory = path.read_bytes()  # not mapped: a file that is overwritten while a run works would change its numbers
+    size = len(memory)
     if size < start:
         _fail(path, f"expected an n-gram model, found a file of {size} bytes")
-    with path.open("rb") as file:
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if memory[: len(MAGIC)] != MAGIC:
         _fail(
             path,

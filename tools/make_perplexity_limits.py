@@ -17,7 +17,9 @@ dozen languages. For fifty others there are news sentences (`4_langid`), ten to 
   trained on itself, and everybody quotes, lies far below what is new to it.
 - a script, for languages that nobody has measured and text that nobody could name: what `MOST` of its languages are held to. Random
   letters have no language, or are taken for a rare one, and the rarest would set the limit.
-- default: the widest of all.
+- default: the widest of all. It is also the upper limit of scripts that no document here is in: news of a few lines says
+  nothing of their spellings. And Greek and Hebrew with all their marks, which no model has read, are good text: no limit of
+  theirs is below `MARKED`.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from curation.filters.perplexity import Perplexity, PerplexityConfig
 from curation.filters.perplexity.limits import SHIPPED_LIMITS
 from quality_models.language_codes import to_iso639_3
 
+MARKED = {"Grek": 11.5, "Hebr": 16.0}
+"""Bits that polytonic Greek and pointed Hebrew were seen to need, by script."""
 ENOUGH = 20
 """Documents from which on those of a language say how far others may reach."""
 OUTER = 0.004
@@ -167,7 +171,18 @@ def limits(table: pa.Table) -> dict[str, Line]:
         if "_" in key:
             scripts[f"{UNDETERMINED}_{script_of(key)}"].append(line)
     of_scripts = {key: _together(mine, MOST) for key, mine in sorted(scripts.items())}
-    return {"": _together(list(lines.values()), 1), **of_scripts, **lines}
+    known = {script_of(key) for key, line in lines.items() if "_" in key and line.documents}
+    marked = {key: _marked(key, line) for key, line in {**of_scripts, **lines}.items()}
+    widest = _together([*lines.values()], 1)._replace(high=max(line.high for line in marked.values()))
+    wide = {
+        key: line if "_" not in key or script_of(key) in known else line._replace(high=widest.high)
+        for key, line in marked.items()
+    }
+    return {"": widest, **wide}
+
+
+def _marked(key: str, line: Line) -> Line:
+    return line._replace(high=max(line.high, MARKED.get(script_of(key), 0.0) if "_" in key else 0.0))
 
 
 def _least(key: str, texts: Mapping[str, Any]) -> int:

@@ -76,7 +76,7 @@ FLOORS: Mapping[str, float] = {
     "ellipsis_per_word": 0.3,
     "newlines_per_word": 0.5,
     "replacement_characters": 0.005,
-    "misread_signs": 2,
+    "misread_signs": 1,
     "mojibake": 0.008,
     "misread_han": 0.15,
     "inverted_case": 0.04,

@@ -122,7 +122,7 @@ def test_b096_fluent_text_stays_and_random_characters_go_in_each_script() -> Non
 
 @pytest.mark.parametrize("settings", [{}, {"engine": "ngram"}, {"max_perplexity": 5}])
 def test_b107_a_process_opens_its_models_once(settings: dict[str, Any]) -> None:
-    """However many steps, batches and documents: the files are mapped, and nothing is kept of what was read."""
+    """However many steps, batches and documents: each model is read once, and nothing is kept of what was read."""
     first, second = made(**settings), made(**settings, min_tokens=9)
     first.ready()
     assert first.model_checksums() == second.model_checksums()

@@ -83,7 +83,8 @@ def identity_of(reading: Reading) -> Mapping[str, str]:
 def open_engine(reading: Reading) -> Engine:
     """The engine of a config, opened once a process.
 
-    N-gram models are mapped files, so that processes share their memory; a neural model is loaded with the first text.
+    N-gram models are read into memory (some 20 MB a process), so that a file replaced meanwhile changes nothing; a neural model is
+    loaded with the first text.
 
     Raises:
         ConfigError: a model is not there, or none.

@@ -7,6 +7,7 @@ their script: what it has never seen would surprise it whatever it says. Costs a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from curation.text import buffers
 from quality_models.ngram_models import PREFIX
 
 __all__ = ["MANY", "NgramEngine", "open_ngrams"]
+
+log = logging.getLogger("corpusmill")
 
 MANY = "mul"
 """The model of many languages."""
@@ -87,7 +90,13 @@ def open_ngrams(model: str | Mapping[str, str] | None) -> NgramEngine:
     if model == {}:
         raise ValueError("model: expected a file for each language, as `{eng: FILE, ...}`, found none")
     if not isinstance(model, str):
-        return NgramEngine({name: load_model(Path(path)) for name, path in model.items()})
+        named = {name: load_model(Path(path)) for name, path in model.items()}
+        for name, scorer in named.items():
+            if scorer.model.language.partition("_")[0] != name.partition("_")[0]:
+                log.warning(
+                    "perplexity.model.%s: %s says that it was trained for %s", name, model[name], scorer.model.language
+                )
+        return NgramEngine(named)
     path = Path(model)
     files = sorted(path.glob("*.bin")) if path.is_dir() else [path]
     if not files:

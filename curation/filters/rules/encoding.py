@@ -129,7 +129,7 @@ def _visit(data: Bytes, offsets: Int64s, latin: Table, cyrillic: Table, misread:
     base, limit = address_of(data), address_of(data) + len(data)
     for row in range(len(offsets) - 1):
         p, end = base + offsets[row], base + offsets[row + 1]
-        need, length, of_run, run, letters, before = 0, 0, 0, 0, 0, 0
+        need, length, of_run, run, letters, before, earlier = 0, 0, 0, 0, 0, 0, 0
         need_c, length_c = 0, 0
         of_row = counts[row]
         while p < end:
@@ -161,8 +161,9 @@ def _visit(data: Bytes, offsets: Int64s, latin: Table, cyrillic: Table, misread:
                 of_run += length if ended else 0
                 run += code != before
                 of_row[SIGNS] += before == 0xA1 and 0xA2 <= code < 0xC0 and code not in (0xAB, 0xBB, 0xBF)
+                of_row[SIGNS] -= earlier == 0xA1 and before == 0xA2 and code == 0xA3  # a table of Latin-1
                 letters += code >= 0xC0 or code < 0xA0
-                before = code
+                earlier, before = before, code
             byte = np.int64(cyrillic[np.uint64(code)])
             if byte == 0:
                 need_c = 0

@@ -110,5 +110,7 @@ def test_the_sets_come_from_the_encodings() -> None:
 def test_misread_signs_are_counted() -> None:
     """Quotation marks of EUC-KR or GB 18030 around English words; Spanish exclamations are none."""
     assert scores("the ¡°Sphere¡± filter ¡¦")["misread_signs"] == 3
+    assert scores("¡¢£¤¥¦ ¡¢£¤")["misread_signs"] == 0  # tables of Latin-1
+    assert scores("a¡¢b")["misread_signs"] == 1
     assert scores("¡Hola! ¡¿Qué?! ¡«Sí»! ¡Él! 1¡ 2¡")["misread_signs"] == 0
     assert scores("Los signos «¡» y «¿», “¡” y '¡' abren.")["misread_signs"] == 0

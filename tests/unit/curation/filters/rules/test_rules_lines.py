@@ -49,7 +49,9 @@ def test_measures_of_lines(text: str, name: str, value: float | None) -> None:
 
 def test_chinese_and_japanese_ends_are_ends() -> None:
     """Lines that end in 。 or 」, with or without a full stop before it, all end as sentences do (bug log B100)."""
-    text = "今天天气很好，我们去公园。\n" * 5 + "彼は「もう行くよ。」\n" * 5 + "「もう行くよ」\n" * 5 + "『本』と「夢」\n"
+    text = (
+        "今天天气很好，我们去公园。\n" * 5 + "彼は「もう行くよ。」\n" * 5 + "「もう行くよ」\n" * 5 + "『本』と「夢」\n"
+    )
     found = measures([text], [line_shapes])[0]
     assert (found["end_mark_lines"], found["unended_sentences"]) == (1, 0)
 
