@@ -79,7 +79,8 @@ def descriptions_and_licences(found: dict[str, metadata.Distribution]) -> Iterat
         if len(description) >= MIN_ENTRY:
             yield PackageText(f"{name}/README", f"{name}: {meta.get('Summary', '')}", description)
         for file in _files(distribution):
-            legal = ".dist-info" in str(file) and _LEGAL.search(file.name) and file.suffix not in _BINARY_OR_CODE
+            its_own = file.parts[0].endswith(".dist-info")  # not those of packages that it brings along
+            legal = its_own and _LEGAL.search(file.name) and file.suffix not in _BINARY_OR_CODE
             text = _read(file) if legal else None
             if text and text.strip():
                 inside = str(file).partition(".dist-info/")[2]
