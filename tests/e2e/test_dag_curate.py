@@ -106,7 +106,7 @@ def test_a_large_run_in_chunks_keeps_what_the_command_line_keeps(trial: Trial, l
         "exact.scatter 0-0",
         "near.sign 0-0",
         "language 0-0",
-        "html_noise+length 1-1",
+        "html_noise+length+rules+perplexity 1-1",
     } <= done.labels
     assert sum(label.startswith("near.verify ") for label in done.labels) > 1
     pipeline = start_run(load_config("demo", [*SMALL, "pack="]), [str(large)], tmp_path / "by-command-line")
