@@ -12,7 +12,6 @@ the newest earlier runs.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,8 +23,9 @@ from curation.report.usual_sources import LEAST_KNOWN, Known, earlier_runs, fire
 from curation.run import read_json, write_json
 from curation.steps import PlacedStep
 from curation.verdicts import Filter
+from curation.wilson import wilson
 
-__all__ = ["compare", "usual_alarms", "usual_of", "wilson", "write_usual"]
+__all__ = ["compare", "usual_alarms", "usual_of", "write_usual"]
 
 FILE = "usual.json"
 """In the run's report folder."""
@@ -128,10 +128,10 @@ def compare(n: int, documents: int, usual: Known) -> tuple[str, str]:
 
     Two empty strings if it took what may be chance.
     """
-    low, high = wilson(usual.fired, usual.documents)
+    low, high = wilson(usual.fired, usual.documents, SIGMAS)
     if n == 0 and low * documents >= LEAST_EXPECTED:
         return "never", f"usual: {_share(usual)}, about {count(documents * usual.fired / usual.documents)}"
-    if n >= LEAST_FIRED and wilson(n, documents)[0] > TIMES * high:
+    if n >= LEAST_FIRED and wilson(n, documents, SIGMAS)[0] > TIMES * high:
         part = share(n, documents).replace(NBSP, " ")
         return "often", f"{count(n)}, {part}; usual: {_share(usual)}"
     return "", ""
@@ -139,13 +139,3 @@ def compare(n: int, documents: int, usual: Known) -> tuple[str, str]:
 
 def _share(usual: Known) -> str:
     return share(usual.fired, usual.documents).replace(NBSP, " ") if usual.fired else "none"
-
-
-def wilson(n: int, documents: int, sigmas: float = SIGMAS) -> tuple[float, float]:
-    """Wilson's bounds of a share of `n` in `documents` (E. B. Wilson 1927)."""
-    if not documents:
-        return 0.0, 1.0
-    part, square = n / documents, sigmas * sigmas / documents
-    middle = (part + square / 2) / (1 + square)
-    half = math.sqrt(part * (1 - part) * square + square * square / 4) / (1 + square)
-    return max(0.0, middle - half), min(1.0, middle + half)

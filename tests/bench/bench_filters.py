@@ -26,7 +26,7 @@ import zstandard
 from curation.filters import FILTERS
 from curation.steps import step_class
 from curation.verdicts import Filter
-from tests.fakes import shard_table
+from tests.fakes import batch_for
 
 REPO = Path(__file__).resolve().parents[2]
 BATCH_ROWS = 1000
@@ -45,33 +45,31 @@ def corpus() -> list[dict[str, str]]:
     return [{**labels[row["id"]], **row} for path in sorted(folder.glob("crawl-*.zst")) for row in rows(path)]
 
 
-def batches(texts: Sequence[str]) -> list[pa.RecordBatch]:
-    cut: list[pa.RecordBatch] = shard_table(texts).combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
-    return cut
+def batches(made: Filter, texts: Sequence[str]) -> list[pa.RecordBatch]:
+    return [batch_for(made, texts[i : i + BATCH_ROWS]) for i in range(0, len(texts), BATCH_ROWS)]
 
 
-def seconds(made: Filter, work: Sequence[pa.RecordBatch], repeats: int) -> float:
+def seconds(made: Filter, texts: Sequence[str], repeats: int) -> float:
     """Least CPU time for scores and verdicts of all batches."""
-    columns = list(made.needs)
+    work = batches(made, texts)
     times = []
     for _ in range(repeats):
         start = time.process_time()
         for batch in work:
-            made.decide(made.score(batch.select(columns)))
+            made.decide(made.score(batch))
         times.append(time.process_time() - start)
     return min(times)
 
 
 def speeds(filters: Sequence[Filter], texts: Sequence[str], repeats: int) -> None:
     """Print MB/s and microseconds a document, then the least speed on hostile texts."""
-    work = batches(texts)
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     print("| filter | MB/s | us a document | slowest on hostile texts, MB/s | on |\n|---|---|---|---|---|")
     total = 0.0
     for made in filters:
-        taken = seconds(made, work, repeats)
+        taken = seconds(made, texts, repeats)
         total += taken
-        hostile = {p: 2 / seconds(made, batches([p * (2_000_000 // len(p.encode()))]), 1) for p in HOSTILE}
+        hostile = {p: 2 / seconds(made, [p * (2_000_000 // len(p.encode()))], 1) for p in HOSTILE}
         worst = min(hostile, key=lambda piece: hostile[piece])
         cells = f"{megabytes / taken:,.0f} | {taken / len(texts) * 1e6:,.1f} | {hostile[worst]:,.0f} | `{worst!r}` |"
         print(f"| {made.name} | {cells}", flush=True)
@@ -80,12 +78,12 @@ def speeds(filters: Sequence[Filter], texts: Sequence[str], repeats: int) -> Non
 
 def verdicts(filters: Sequence[Filter], documents: Sequence[dict[str, str]]) -> None:
     """Print how many documents of each label every filter drops."""
-    table = shard_table([document["text"] for document in documents]).combine_chunks()
+    texts = [document["text"] for document in documents]
     keys = [f"{d['quality']}: {d['kind']}" if d["quality"] != "good" else "good" for d in documents]
     sizes = Counter(keys)
     dropped = {}
     for made in filters:
-        keep = made.decide(made.score(table.select(list(made.needs)).to_batches()[0])).keep
+        keep = [kept for batch in batches(made, texts) for kept in made.decide(made.score(batch)).keep]
         dropped[made.name] = Counter(key for key, kept in zip(keys, keep, strict=True) if not kept)
     print("\n| label | documents |", " | ".join(f"{made.name} drops" for made in filters), "|")
     print("|---|---|", "---|" * len(filters), sep="")
@@ -104,7 +102,7 @@ def main() -> None:
         kind = step_class(name)
         made = kind(kind.Config())
         assert isinstance(made, Filter)
-        made.score(batches(["warm up"])[0].select(list(made.needs)))
+        made.score(batch_for(made, ["warm up"]))
         filters.append(made)
     print(f"# Filters, {datetime.now(timezone.utc):%Y-%m-%d}\n")
     print(f"{os.cpu_count()} cores, {platform.machine()}; Python {sys.version.split()[0]}.")

@@ -15,15 +15,6 @@ from curation.verdicts import Step
 from tests.fakes import make_run, run_steps
 
 
-@pytest.fixture(scope="session")
-def bugcases(test_data: Path) -> Path:
-    """Folder of the cases, beside the test data."""
-    folder = test_data.parent / "bugcases"
-    if not folder.is_dir():
-        pytest.skip(f"no bug cases at {folder}: set CORPUSMILL_TEST_DATA to the folder beside them")
-    return folder
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 

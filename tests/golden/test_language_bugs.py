@@ -25,15 +25,6 @@ REPO = Path(__file__).resolve().parents[2]
 CAPITALS = "THE LIBRARY OPENS AT NINE EVERY MORNING"
 
 
-@pytest.fixture(scope="session")
-def bugcases(test_data: Path) -> Path:
-    """Folder of the cases, beside the test data."""
-    folder = test_data.parent / "bugcases"
-    if not folder.is_dir():
-        pytest.skip(f"no bug cases at {folder}: set CORPUSMILL_TEST_DATA to the folder beside them")
-    return folder
-
-
 def judge(*texts: str, **settings: Any) -> list[dict[str, Any]]:
     """The scores of each text, with `code` (language without script) and the reason, None where it is kept."""
     step = Language(LanguageConfig.model_validate(settings))

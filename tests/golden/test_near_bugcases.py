@@ -47,15 +47,6 @@ DEFAULTS: dict[str, Any] = {"threshold": 0.9, "num_perm": 128, "recall": 0.999}
 VOCABULARY = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in "lmnrstxz"]
 
 
-@pytest.fixture(scope="session")
-def bugcases(test_data: Path) -> Path:
-    """Folder of the cases, beside the test data."""
-    folder = test_data.parent / "bugcases"
-    if not folder.is_dir():
-        pytest.skip(f"no bug cases at {folder}: set CORPUSMILL_TEST_DATA to the folder beside them")
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No waiting for the disk."""

@@ -38,15 +38,6 @@ PROSE_ZH = (
 PRICES = "\n".join(f"{i}\t{i * 7 % 100} kg\t{i * 13 % 1000}.50\t{i * 3 % 60} %" for i in range(60))
 
 
-@pytest.fixture(scope="session")
-def bugcases(test_data: Path) -> Path:
-    """Folder of the cases, beside the test data."""
-    folder = test_data.parent / "bugcases"
-    if not folder.is_dir():
-        pytest.skip(f"no bug cases at {folder}: set CORPUSMILL_TEST_DATA to the folder beside them")
-    return folder
-
-
 def judge(
     texts: Sequence[str], labels: Sequence[str | None] | None = None, preset: str = "massive"
 ) -> list[str | None]:

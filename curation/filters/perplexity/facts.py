@@ -5,7 +5,6 @@ One pass over its verdict files, shard by shard; memory is a histogram a languag
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.filters.perplexity.histogram import BitsHistogram
+from curation.wilson import wilson
 
 if TYPE_CHECKING:
     from curation.filters.perplexity.step import Perplexity
 
-__all__ = ["facts_of", "wilson"]
+__all__ = ["SIGMAS", "facts_of"]
 
 Mask = npt.NDArray[np.bool_]
 
+SIGMAS = 1.96
+"""Half the width of the intervals: 95 %."""
 MOST_LANGUAGES = 60
 """Languages of which a line is written, most documents first."""
 SHOWN = (1, 5, 50, 95, 99)
@@ -32,16 +34,6 @@ ALARM_SHARE = 0.25
 """Share of documents that could not be judged from which on a reader must see it."""
 ALARM_FROM = 100
 """Documents below which no share raises an alarm."""
-
-
-def wilson(hits: int, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's interval of a share, 95 % by default: where it lies if `hits` of `n` independent draws hit. (0, 1) for none."""
-    if n == 0:
-        return 0.0, 1.0
-    share, square = hits / n, z * z
-    centre = (share + square / (2 * n)) / (1 + square / n)
-    half = z * math.sqrt(share * (1 - share) / n + square / (4 * n * n)) / (1 + square / n)
-    return max(centre - half, 0.0), min(centre + half, 1.0)
 
 
 class _Language:
@@ -95,7 +87,7 @@ class _Cascade:
             for side in ("kept by the first alone", "dropped by the first alone"):
                 found[why][side.replace(" ", "_")] = self.counts[f"{why} {side}"]
                 differ += self.counts[f"{why} {side}"]
-            found[why] |= {"differ": differ, "interval": [round(edge, 6) for edge in wilson(differ, n)]}
+            found[why] |= {"differ": differ, "interval": [round(edge, 6) for edge in wilson(differ, n, SIGMAS)]}
         read = sum(self.second_tokens.values())
         return found | {"tokens_read": read, "tokens_saved": round(self._saved())}
 

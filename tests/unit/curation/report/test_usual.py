@@ -19,11 +19,12 @@ from curation.launch import finish_run
 from curation.pipeline import Pipeline
 from curation.report import usual_sources
 from curation.report.build import write_report
-from curation.report.usual import compare, usual_of, wilson, write_usual
+from curation.report.usual import SIGMAS, compare, usual_of, write_usual
 from curation.report.usual_sources import Known, fired, identity, off_reasons, table_rows
 from curation.run import Run, read_json, write_json
 from curation.steps import STEPS, step_class
 from curation.verdicts import Filter, Step
+from curation.wilson import wilson
 from tests.fakes import SOURCE, Watched, WatchedConfig, write_shards
 from tests.near_runs import finish
 
@@ -131,9 +132,9 @@ def test_an_alarm_needs_more_than_chance(n: int, documents: int, usual: tuple[in
 def test_bounds_hold_the_share(n: int, more: int) -> None:
     """0 <= low <= share <= high <= 1, and they come closer with more documents."""
     documents = n + more
-    low, high = wilson(n, documents)
+    low, high = wilson(n, documents, SIGMAS)
     assert 0 <= low <= n / documents <= high <= 1
-    nearer = wilson(100 * n, 100 * documents)
+    nearer = wilson(100 * n, 100 * documents, SIGMAS)
     assert nearer[1] - nearer[0] < high - low
 
 
@@ -143,7 +144,7 @@ def test_bounds_cover_as_often_as_they_say() -> None:
     outside = 0
     for _ in range(2000):
         n = sum(rng.random() < 0.02 for _ in range(300))
-        low, high = wilson(n, 300)
+        low, high = wilson(n, 300, SIGMAS)
         outside += not low <= 0.02 <= high
     assert outside <= 20
 

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from curation.filters.perplexity.config import PerplexityConfig
-from curation.filters.perplexity.facts import wilson
+from curation.filters.perplexity.facts import SIGMAS
 from curation.filters.perplexity.step import Perplexity
+from curation.wilson import wilson
 from tests.fakes import batch_for
 from tests.perplexity_fake import FakeEngine
 
@@ -181,7 +182,7 @@ def test_facts_say_how_often_the_two_differ_and_what_was_saved() -> None:
         "kept_by_the_first_alone": 40,
         "dropped_by_the_first_alone": 0,
         "differ": 40,
-        "interval": [round(edge, 6) for edge in wilson(40, 80)],
+        "interval": [round(edge, 6) for edge in wilson(40, 80, SIGMAS)],
     }
     differing = sum(drawn[place] for place in range(1, 200, 5))
     assert found["sample"]["documents"] == found["sample"]["answered"] == sum(drawn)
@@ -207,4 +208,4 @@ def test_facts_say_how_often_the_two_differ_and_what_was_saved() -> None:
 )
 def test_wilson_s_interval(hits: int, n: int, low: float, high: float) -> None:
     """Against published values (Wilson 1927, without the correction for continuity, 95 %)."""
-    assert wilson(hits, n) == pytest.approx((low, high), abs=2e-4)
+    assert wilson(hits, n, SIGMAS) == pytest.approx((low, high), abs=2e-4)
