@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from curation.report.masking import MASK, mask
+
 __all__ = ["EXCERPT_CHARS", "Excerpt", "cut", "hex_dump", "mask", "plain", "quantity_of_bytes", "shown", "take"]
 
 EXCERPT_CHARS = 420
@@ -24,23 +26,6 @@ EXCERPT_LINES = 12
 MARGIN_CHARS = 120
 """Characters beyond the cut that masking looks at, so that an address at the cut is still an address."""
 
-MASK = "\N{BULLET}"
-
-_EMAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}[@\uFF20][\w-]{1,63}(?:[.\uFF0E\u3002][\w-]{1,63}){1,4}")
-# Where words are not spaced, a letter may stand right before and behind a number that is no part of it.
-_UNSPACED = (
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]"
-)
-_NUMBER = re.compile(
-    rf"(?:(?<![\w.,%])|(?<={_UNSPACED}))[+\uFF0B]?[(\uFF08]?\d(?:[ \u00A0().\uFF08\uFF09\uFF0D-]{{0,2}}\d){{6,17}}"
-    rf"(?:(?![\w%])|(?={_UNSPACED}))"
-)
-_NOT_A_PHONE = re.compile(
-    r"(?:1[0-9]|20)\d\d[-./ ]?[01]?\d[-./ ][0-3]?\d(?:[ T][0-2]?\d)?"  # 2024-05-20, 2024.5.20 14
-    r"|[0-3]?\d[-./][01]?\d[-./](?:1[0-9]|20)\d\d"  # 20.05.2024
-    r"|(?:1[0-9]|20)\d\d ?[-\u2013/] ?(?:1[0-9]|20)\d\d"  # 1914-1918
-    r"|\d+\.\d+"  # a decimal
-)
 _BREAKS = re.compile(r"\n(?:[ \t\u00A0\u3000]*\n){2,}")
 _LINE = re.compile(r"[^\n]+(?:\s*\n)?|\n\s*")
 _BLANKS = re.compile(r"[ \t\u00A0\u3000]{8,}")
@@ -95,24 +80,6 @@ def _end_of_lines(text: str) -> int:
 def cut(text: str, limit: int) -> str:
     """The text, or its beginning with a word on how much is left out."""
     return text if len(text) <= limit else f"{text[:limit]} ... cut, {len(text) - limit:,} more characters"
-
-
-def mask(text: str) -> str:
-    """Put bullets for the characters of e-mail addresses and phone-like numbers; the length stays.
-
-    Phone-like: 7 to 18 digits (of any script) with at most two separators between them, which are neither a date, nor a
-    range of years, nor a decimal number.
-    """
-    return _NUMBER.sub(_mask_number, _EMAIL.sub(_mask_address, text))
-
-
-def _mask_address(match: re.Match[str]) -> str:
-    return "".join(c if c in "@.\uff20" else MASK for c in match.group())
-
-
-def _mask_number(match: re.Match[str]) -> str:
-    text = match.group()
-    return text if _NOT_A_PHONE.fullmatch(text.lstrip("(\uff08")) else re.sub(r"\d", MASK, text)
 
 
 def shown(text: str) -> Markup:

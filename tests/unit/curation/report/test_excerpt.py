@@ -25,7 +25,7 @@ from curation.report.excerpt import EXCERPT_CHARS, EXCERPT_LINES, hex_dump, mask
         ("pi is 3.14159265", "pi is 3.14159265"),
         ("1,234,567 people", "1,234,567 people"),
         ("id=a123456789b", "id=a123456789b"),
-        ("no address: a@b, @name, 12 @ 3", "no address: a@b, @name, 12 @ 3"),
+        ("no address: a@b, 12 @ 3", "no address: a@b, 12 @ 3"),
     ],
 )
 def test_addresses_and_phone_numbers_are_masked(text: str, expected: str) -> None:
