@@ -30,6 +30,7 @@ _EMAIL = re.compile(
     r"|[\w.+-]{1,64} ?[(\[\uff08\u3010{] ?(?i:at) ?[)\]\uff09\u3011}] ?[\w-]{1,63}"
     r"(?: ?(?:\.|[(\[\uff08\u3010{] ?(?i:dot) ?[)\]\uff09\u3011}]) ?[\w-]{1,63}){1,4}"
 )
+_AT = re.compile(r"[@\uff20]|[(\[\uff08\u3010{] ?(?i:at) ?[)\]\uff09\u3011}]")
 _NUMBER = re.compile(
     rf"(?:(?<![\w.,%])|(?<={_UNSPACED})|(?<=[_*]))[+\uff0b]?[(\uff08]?{_DIGIT}(?:{_BETWEEN}{{0,4}}{_DIGIT}){{6,29}}[Xx]?"
     rf"(?:(?![\w%])|(?={_UNSPACED})|(?=_))"
@@ -49,10 +50,14 @@ _LINK = re.compile(
     r"|\bline\.me|\blin\.ee|\bu\.wechat\.com|\bqm\.qq\.com|\bjoin\.skype\.com|\bdiscord(?:app)?\.(?:gg|com/invite)"
     r"|\bopen\.kakao\.com|\bzalo\.me|\bsignal\.(?:me|group)|\binstagram\.com|\bfacebook\.com|\bfb\.me|\bm\.me"
     r"|\bvk\.com|\b(?:twitter|x)\.com)"
-    r"(?P<account>[ \u3000]?[/\uff0f?][ \u3000]?[^\s<>\"'\uff0c\u3002\uff01\u3001]{1,120})",
+    r"(?P<account>[ \u3000]?[/\uff0f?][ \u3000]?[!#-;=?-~０-９Ａ-Ｚａ-ｚ＿]{1,120})",
     re.IGNORECASE,
 )
-_HANDLE = re.compile(rf"(?:(?<![\w@\uff20.])|(?<={_UNSPACED}))[@\uff20](?P<account>[\w.·\-{_HIDDEN}]{{2,32}})")
+# A handle in Latin letters ends where other letters begin: what follows is the sentence.
+_HANDLE = re.compile(
+    rf"(?:(?<![\w@\uff20.])|(?<={_UNSPACED}))[@\uff20]"
+    rf"(?P<account>[A-Za-z0-9_.\-０-９Ａ-Ｚａ-ｚ＿{_HIDDEN}]{{2,40}}|[\w.·\-{_HIDDEN}]{{2,20}})"
+)
 
 # The name of a messenger, what may stand between it and an account, the account.
 _SIGN = r"[\s:：=＝>→＞（(\[【「『〔/／|｜+＋~～,，.。、…\-—–_❤♥️☎✆📞📱💬✈▶☞👉👈&]"
@@ -90,7 +95,8 @@ def mask(text: str) -> str:
     date, nor a range of years, nor a decimal number; seven Chinese numerals or more in a row; `@handles`; the account in links
     such as t.me/...; and what stands behind the name of a messenger where it looks like an account.
     """
-    text = _EMAIL.sub(_mask_address, text)
+    if _AT.search(text):
+        text = _EMAIL.sub(_mask_address, text)
     text = _LINK.sub(_mask_account, text)
     text = _HANDLE.sub(_mask_account, text)
     text = _CONTACT.sub(_mask_contact, text)
