@@ -15,7 +15,7 @@ In a pattern and in the values of slots:
                     what stands before the first _ of the file's name (zh, hant, ja, en, other ...)
     {a|b|}          one of the alternatives, written in place; may be empty, may hold slots
     {#18-88}        a whole number of the range, with as many digits as the first number has ({#000-999}: 007)
-    {~赌博}         the word as it stands (1 of 2), or disguised: separators between the letters, look-alikes, blanks
+    {~赌博|博彩}    the word as it stands (1 of 2), or disguised: separators between the letters, look-alikes, blanks
     \\{ \\} \\| \\\\   these characters themselves; so does \\# \\@ \\$ at the start of a pattern
 
 A pattern's id is its file and 8 digits of the hash of its text, so it is stable while the text is; `split` and labels are
@@ -181,7 +181,8 @@ def drawn(text: str, slots: dict[str, list[str]], draws: Draws, where: str) -> s
             number = int(found[1]) + draws.below(int(found[2]) - int(found[1]) + 1)
             made.append(str(number).zfill(len(found[1])))
         elif piece.startswith("~"):
-            made.append(disguised(drawn(piece[1:], slots, draws, where), draws))
+            words = alternatives(piece[1:])
+            made.append(disguised(drawn(words[draws.below(len(words))], slots, draws, where), draws))
         else:
             parts = alternatives(piece)
             values = slots[piece] if len(parts) == 1 else parts
