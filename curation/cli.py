@@ -24,6 +24,7 @@ from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export, positive
 from curation.terminal import printable_lines
 from curation.train_ngram_command import add_train_ngram
+from curation.train_safety_command import add_train_safety
 
 if TYPE_CHECKING:
     from curation.pipeline import Pipeline
@@ -89,6 +90,7 @@ def build_parser() -> argparse.ArgumentParser:
         add(commands)
     add_calibrate(commands)
     add_train_ngram(commands)
+    add_train_safety(commands)
     return parser
 
 
