@@ -16,7 +16,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,11 @@ from quality_models.safety_lora import attach
 from quality_models.safety_training_augment import augmented
 from quality_models.safety_training_base import Base
 from quality_models.safety_training_batches import Encoded, batches, encode, join, load_tokenizer, padded_places
-from quality_models.safety_training_network import forward_from, forward_to, layers_below, with_dropout
+from quality_models.safety_training_network import forward_from, forward_to, layers_below, seed_dropout, with_dropout
 from quality_models.safety_training_rows import Row
 from quality_models.safety_training_settings import TrainingSettings
 from quality_models.safety_training_state import Checkpoint, Progress
+from quality_models.safety_training_workers import Workers
 
 __all__ = ["Trainer", "label_matrix", "pick_device"]
 
@@ -91,8 +92,9 @@ class Trainer:
             raise ValueError(
                 f"--freeze {self.first}: expected fewer than the {layers} layers, or nothing takes adapters"
             )
-        _prepare(self.model, settings, self.first, layers)
+        _prepare(self.model, settings, self.first, layers, self.device)
         self.model.to(self.device)
+        self.workers = Workers(self.device)
         self.below_is_frozen = bool(settings.adapter) or settings.freeze is not None
         self.below = layers_below(self.model, self.first, self.below_is_frozen)
         self.tokenizer = load_tokenizer(base.tokenizer, settings.max_tokens)
@@ -129,13 +131,16 @@ class Trainer:
         width = self.model.config.hidden_size
         states = torch.empty(len(texts.encoded.ids), width, dtype=torch.bfloat16, device=self.device)
         self.model.eval()
-        for part in batches(texts.encoded.lengths, 2 * self.settings.batch_tokens):
+
+        def one(part: npt.NDArray[np.int64]) -> None:
             places, real = padded_places(texts.encoded.offsets, part)
             with torch.inference_mode(), self._autocast():
                 hidden = self._below(texts, places, real)
-            states[torch.from_numpy(places[real]).to(self.device)] = hidden[
-                torch.from_numpy(real).to(self.device)
-            ].bfloat16()
+            kept = hidden[torch.from_numpy(real).to(self.device)]
+            states[torch.from_numpy(places[real]).to(self.device)] = kept.bfloat16()
+
+        for _ in self.workers.map(one, batches(texts.encoded.lengths, self.settings.batch_tokens)):
+            pass
         texts.states = states
         log.info("frozen layers of %s texts worked out in %.0f s", f"{len(texts):,}", time.monotonic() - started)
 
@@ -161,10 +166,15 @@ class Trainer:
     def judge(self, texts: _Texts) -> Numbers:
         """Logits float32[texts, labels] without dropout."""
         self.model.eval()
-        found = np.empty((len(texts), len(self.labels)), np.float32)
-        for part in batches(texts.encoded.lengths, 2 * self.settings.batch_tokens):
+        parts = batches(texts.encoded.lengths, self.settings.batch_tokens)
+
+        def one(part: npt.NDArray[np.int64]) -> Numbers:
             with torch.inference_mode():
-                found[part] = self.logits(texts, part).cpu().numpy()
+                return cast(Numbers, self.logits(texts, part).cpu().numpy())
+
+        found = np.empty((len(texts), len(self.labels)), np.float32)
+        for part, logits in zip(parts, self.workers.map(one, parts), strict=True):
+            found[part] = logits
         return found
 
     def train(self, checkpoint: Checkpoint | None = None) -> Progress:
@@ -192,8 +202,8 @@ class Trainer:
             done = (epoch + step / len(parts)) / self.settings.epochs
             for group in optimizer.param_groups:
                 group["lr"] = group["top"] * _schedule(done, self.settings.warm_up)
-            torch.manual_seed(_chance(self.settings.seed, epoch, step))
-            losses.append(self._step(texts, parts[step], learning, optimizer))
+            seed = _chance(self.settings.seed, epoch, step)
+            losses.append(self._step(texts, parts[step], learning, optimizer, seed))
             tokens += int(texts.encoded.lengths[parts[step]].sum())
             progress.epoch, progress.step = epoch, step + 1
             if step + 1 in judged:
@@ -225,11 +235,13 @@ class Trainer:
             self._remember(self.whole)
         return self.whole
 
-    def _step(self, texts: _Texts, part: npt.NDArray[np.int64], learning: dict[str, Any], optimizer: Any) -> float:
+    def _step(
+        self, texts: _Texts, part: npt.NDArray[np.int64], learning: dict[str, Any], optimizer: Any, seed: int
+    ) -> float:
         """One step; where a GPU has too little memory, in halves, quarters ... of the batch."""
         while True:
             try:
-                loss = self._gradients(texts, part)
+                loss = self._gradients(texts, part, learning, seed)
                 break
             except torch.cuda.OutOfMemoryError:
                 if self.pieces >= MOST_PIECES or self.pieces >= len(part):
@@ -247,19 +259,31 @@ class Trainer:
             raise ValueError(f"the loss is {loss}; lower --learning-rate ({self.settings.rate:g})")
         return loss
 
-    def _gradients(self, texts: _Texts, part: npt.NDArray[np.int64]) -> float:
+    def _gradients(self, texts: _Texts, part: npt.NDArray[np.int64], learning: dict[str, Any], seed: int) -> float:
+        """Set the gradients of a batch, and return its loss. The pieces' gradients are added in their order."""
         self.model.train()
+        pieces = np.array_split(part, min(max(self.pieces, self.workers.threads), len(part)))
+        whole, parameters = float(texts.weights[part].sum()), list(learning.values())
+
+        def one(at: int) -> tuple[float, Any]:
+            seed_dropout(seed + at, self.device)
+            loss = self._loss(texts, pieces[at]) / whole
+            return float(loss.detach()), torch.autograd.grad(loss, parameters)
+
         total = 0.0
-        whole = float(texts.weights[part].sum())
-        for piece in np.array_split(part, min(self.pieces, len(part))):
-            wanted, weights = (torch.from_numpy(of[piece]).to(self.device) for of in (texts.wanted, texts.weights))
-            losses = nn.functional.binary_cross_entropy_with_logits(
-                self.logits(texts, piece), wanted, pos_weight=self.positive.to(self.device), reduction="none"
-            )
-            loss = (losses.mean(1) * weights).sum() / whole
-            loss.backward()
-            total += float(loss.detach())
+        for loss, gradients in self.workers.map(one, range(len(pieces))):
+            total += loss
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return total
+
+    def _loss(self, texts: _Texts, piece: npt.NDArray[np.int64]) -> Any:
+        """Sum over texts of weight times mean loss of the labels."""
+        wanted, weights = (torch.from_numpy(of[piece]).to(self.device) for of in (texts.wanted, texts.weights))
+        losses = nn.functional.binary_cross_entropy_with_logits(
+            self.logits(texts, piece), wanted, pos_weight=self.positive.to(self.device), reduction="none"
+        )
+        return (losses.mean(1) * weights).sum()
 
     def _judge(self, progress: Progress, learning: dict[str, Any], loss: float, rate: float, done: float) -> None:
         score = mean_average_precision(self.judge(self.development), self.development.wanted)
@@ -270,7 +294,7 @@ class Trainer:
         )  # fmt: skip
 
 
-def _prepare(model: nn.Module, settings: TrainingSettings, first: int, layers: int) -> None:
+def _prepare(model: nn.Module, settings: TrainingSettings, first: int, layers: int, device: Any) -> None:
     """Say what learns, and put dropout where it does."""
     if settings.adapter:
         attach(model, range(first, layers), settings.adapter, settings.scale, settings.seed)
@@ -279,6 +303,8 @@ def _prepare(model: nn.Module, settings: TrainingSettings, first: int, layers: i
             of_layer = name.startswith("bert.encoder.layer.") and int(name.split(".")[3]) < first
             parameter.requires_grad = not (name.startswith("bert.embeddings.") or of_layer)
     with_dropout(model, settings.dropout, first)
+    if device.type == "cpu":
+        model.config._attn_implementation = "eager"  # the fused kernel's way back takes five times as long there
 
 
 def _optimizer(learning: dict[str, Any], settings: TrainingSettings) -> Any:

@@ -2,23 +2,32 @@
 
 Dropout: one mask for all tokens of a text (Gal and Ghahramani, A Theoretically Grounded Application of Dropout in Recurrent
 Neural Networks, 2016), on what each attention and feed-forward block adds. A mask for each number costs as much as the
-matrices do on a CPU; this one costs nothing. Attention weights are not dropped, so that the fused kernel serves.
+matrices do on a CPU; this one costs nothing. Attention weights are not dropped.
 Needs torch.
 """
 
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any
 
 import torch
 from torch import nn
 
-__all__ = ["SharedDropout", "forward_from", "forward_to", "layers_below", "with_dropout"]
+__all__ = ["SharedDropout", "forward_from", "forward_to", "layers_below", "seed_dropout", "with_dropout"]
+
+
+_thread = threading.local()
+
+
+def seed_dropout(seed: int, device: Any) -> None:
+    """What this thread's dropout draws from, from now on."""
+    _thread.generator = torch.Generator(device).manual_seed(seed)
 
 
 class SharedDropout(nn.Module):
-    """Dropout with one mask a text: the same features are missing at all of its places."""
+    """Dropout with one mask a text: the same features are missing at all of its places. See seed_dropout."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -29,7 +38,7 @@ class SharedDropout(nn.Module):
         if not self.training or self.share == 0:
             return x
         shape = (x.shape[0], *([1] * (x.dim() - 2)), x.shape[-1])
-        kept = torch.rand(shape, device=x.device) >= self.share
+        kept = torch.rand(shape, device=x.device, generator=_thread.generator) >= self.share
         return x * (kept / (1 - self.share)).to(x.dtype)
 
 

@@ -43,6 +43,7 @@ def adapter_tensors(model: Any) -> dict[str, Any]:
 def plain_model(base: Base) -> Any:
     """The model as ordinary layers in float32 on the CPU."""
     merge(base.model)
+    base.model.config._attn_implementation = "sdpa"
     return base.model.float().cpu().eval()
 
 
