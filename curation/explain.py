@@ -8,7 +8,7 @@ Costs a look at the id columns of every shard, and the hash of those that hold a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import ConfigError
+from curation.matched_spans import MATCHED, MatchedSpan, different_terms, read_spans
 from curation.pipeline import Pipeline
 from curation.records import EARLIER_SUFFIX
 from curation.report.compare import first_difference
+from curation.report.excerpt import MARGIN_CHARS
+from curation.report.masking import mask
 from curation.routes import routes_of
 from curation.score_words import score_lines
 from curation.shards import Shard, item_marker, open_table
@@ -36,6 +39,11 @@ _MANY_SCORES = 24
 """Of a step with more scores than this only those that a limit applies to are shown."""
 _CONTEXT_CHARS = 60
 """Characters before the place where two texts begin to differ."""
+_MANY_TERMS = 12
+_TERM_CONTEXT_CHARS = 24
+"""Characters on either side of a term."""
+_TERM_CHARS = 80
+"""Characters of a term as it stands in the text."""
 _SHOWN_COLUMNS = ["id", "doc_id", "source", "line", "byte_offset", "url", "text", "meta"]
 
 
@@ -55,6 +63,8 @@ class StepVerdict:
     """The output that a dropped document is set aside for."""
     decided_by: str | None = None
     """The score that the reason is about, where the step says."""
+    terms: list[MatchedSpan] | None = None
+    """Where terms stand, the heaviest first; None of a step that looks for none."""
 
     @property
     def kept_elsewhere(self) -> str | None:
@@ -157,6 +167,8 @@ def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
     table = open_table(placed.folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
     values = table.slice(row, 1).to_pylist()[0]
     keep, reason = values.pop("keep"), values.pop("reason")
+    looks_for_terms = any(score.name == MATCHED for score in placed.step.score_columns)
+    terms = read_spans(values.pop(MATCHED)) if looks_for_terms and keep is not None else None
     scores = {k: v.hex() if isinstance(v, bytes) else v for k, v in values.items() if v is not None}
     thresholds = {name: list(limits) for name, limits in placed.step.thresholds().items()}
     decided_by = None
@@ -170,7 +182,7 @@ def _verdict(placed: PlacedStep, shard: Shard, row: int) -> StepVerdict:
     meanings.pop("kept_doc_id", None)  # hex, and the document itself is shown
     route = routes_of(placed.step, table.slice(row, 1))[0]
     sentence = placed.step.reasons.get(reason)
-    return StepVerdict(placed.name, keep, reason, sentence, scores, thresholds, meanings, route, decided_by)
+    return StepVerdict(placed.name, keep, reason, sentence, scores, thresholds, meanings, route, decided_by, terms)
 
 
 def _partners(pipeline: Pipeline, verdicts: list[StepVerdict]) -> dict[str, dict[str, Any]]:
@@ -222,7 +234,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield f"  {verdict.step:<{width}}  {word}{because}"
         if verdict.route:
             yield f"  {'':<{width}}    set aside for {verdict.route}"
-        for line in _score_lines(verdict):
+        for line in [*_score_lines(verdict), *_term_lines(verdict.terms or [], document["text"])]:
             yield f"  {'':<{width}}    {line}"
     for verdict in explanation.verdicts:
         if verdict.kept_elsewhere:
@@ -238,14 +250,39 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 def _score_lines(verdict: StepVerdict) -> Iterator[str]:
     """The scores that a reader must see, the one that decided marked."""
     shown = verdict.scores
+    if verdict.terms is not None:
+        # Ten categories with four scores each: those of which nothing was found say nothing.
+        shown = {name: value for name, value in shown.items() if value}
     if len(shown) > _MANY_SCORES:
         limited = {name for name, limits in verdict.thresholds.items() if limits}
         shown = {name: value for name, value in shown.items() if name in limited or isinstance(value, str)}
     for line in score_lines(shown, verdict.thresholds, verdict.meanings):
         decided = verdict.decided_by is not None and line.startswith(f"{verdict.decided_by} =")
         yield line + ("  <- decides" if decided else "")
-    if len(shown) < len(verdict.scores):
+    if verdict.terms is None and len(shown) < len(verdict.scores):
         yield f"and {len(verdict.scores) - len(shown)} scores without a limit"
+
+
+def _term_lines(spans: Sequence[MatchedSpan], text: str) -> Iterator[str]:
+    """Each term with its rule and its first place, so that a list can be repaired; what leads to a person is masked."""
+    data = text.encode()
+    terms = list(different_terms(spans))
+    for span, times in terms[:_MANY_TERMS]:
+        place = f"byte {span.begin:,}" + (f", {times} times" if times > 1 else "")
+        yield f"{span.category}: {mask(span.term)} ({span.rule})  {place}: {_around(data, span)}"
+    if len(terms) > _MANY_TERMS:
+        yield f"and {len(terms) - _MANY_TERMS} more terms"
+
+
+def _around(data: bytes, span: MatchedSpan) -> str:
+    """A term in brackets with what stands around it. Masked with a margin: half an account is one."""
+    margin = 4 * (_TERM_CONTEXT_CHARS + MARGIN_CHARS)
+    pieces = (data[max(0, span.begin - margin) : span.begin], data[span.begin : span.end], data[span.end :][:margin])
+    before, found, after = (piece.decode("utf-8", "ignore") for piece in pieces)
+    masked = mask(before + found + after)
+    begin, end = len(before), len(before) + len(found)
+    found = masked[begin:end] if end - begin <= _TERM_CHARS else f"{masked[begin : begin + _TERM_CHARS]}..."
+    return f"{masked[max(0, begin - _TERM_CONTEXT_CHARS) : begin]}[{found}]{masked[end : end + _TERM_CONTEXT_CHARS]}"
 
 
 def _difference(text: str, kept: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ import orjson
 import pyarrow as pa
 
 from curation.errors import ConfigError
+from curation.matched_spans import MATCHED
 from curation.pipeline import Pipeline
 from curation.report.excerpt import Excerpt
 from curation.report.samples import Place, Reservoir, read_samples
@@ -165,7 +166,8 @@ def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
     moved = [name for name in known if list(limits[0].get(name, ())) != list(limits[1].get(name, ()))]
     settings = [step.config.model_dump(mode="json") for step in (old, new)]
     by_word = any(isinstance(value, str) and settings[0].get(key) != value for key, value in settings[1].items())
-    labels = [score.name for score in old.score_columns if pa.types.is_string(score.type)][:_MAX_LABELS]
+    words = [score.name for score in old.score_columns if pa.types.is_string(score.type)]
+    labels = [name for name in words if name != MATCHED][:_MAX_LABELS]
     numbers = moved or [name for name in known if name in limits[0]]
     return [*(labels if by_word or not moved else ()), *numbers[:_MAX_NUMBERS]]
 

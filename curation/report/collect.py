@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from curation.errors import RunError
 from curation.records import EARLIER_SUFFIX
 from curation.report.groups import Groups
+from curation.report.safety_pass import SafetyPass, begin_safety
 from curation.report.samples import Place, Reservoir, priorities, salted, whole
 from curation.report.sketch import Sketch
 from curation.report.tally import Tally, hosts
@@ -133,6 +134,8 @@ class StepPass:
     borders: list[Border] = field(default_factory=list)
     groups: Groups | None = None
     """Groups of copies; steps that find copies only."""
+    safety: SafetyPass | None = None
+    """What was found by category; steps that look for unsafe text only."""
     docs_in: int = 0
     docs_kept: int = 0
     n_shards: int = 0
@@ -184,7 +187,9 @@ def _begin(step: StepFolder, size: int) -> StepPass:
     reasons = step.card["reasons"]
     names = {score["name"] for score in step.card["scores"]}
     found = StepPass(step, Reservoir(size), {reason: Reservoir(size) for reason in reasons}, dict.fromkeys(reasons, 0))
-    for score, thresholds in step.card["thresholds"].items():
+    found.safety = begin_safety(step.name, step.card)
+    # Such a step has dozens of limits; its samples are chosen by category instead.
+    for score, thresholds in step.card["thresholds"].items() if found.safety is None else ():
         found.borders += [Border(score, float(value), max(size - 1, 2)) for value in thresholds]
     if {"kept_doc_id", "group_size"} <= names:
         found.groups = Groups(N_GROUPS)
@@ -242,7 +247,10 @@ def _add_verdicts(
             found.dropped.setdefault(name, Reservoir(found.kept.size)).offer(shard, rows[hit], salted(keys[hit], name))
     judged = _Judged(shard, rows, keys, keep, codes)
     for name in looked.column_names[2:]:
-        _add_score(found, name, whole(looked.column(name)), judged)
+        if found.safety is None or name not in found.safety.not_counted:
+            _add_score(found, name, whole(looked.column(name)), judged)
+    if found.safety is not None:
+        found.safety.add(shard, rows, keys, keep, codes, reason.dictionary.to_pylist(), looked)
     if found.groups is not None:
         _add_groups(found.groups, looked, judged, reason.dictionary.to_pylist())
 

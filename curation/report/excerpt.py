@@ -15,7 +15,18 @@ from markupsafe import Markup, escape
 
 from curation.report.masking import MASK, mask
 
-__all__ = ["EXCERPT_CHARS", "Excerpt", "cut", "hex_dump", "mask", "plain", "quantity_of_bytes", "shown", "take"]
+__all__ = [
+    "EXCERPT_CHARS",
+    "MARGIN_CHARS",
+    "Excerpt",
+    "cut",
+    "hex_dump",
+    "mask",
+    "plain",
+    "quantity_of_bytes",
+    "shown",
+    "take",
+]
 
 EXCERPT_CHARS = 420
 """Characters of a document that a sample shows."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,17 @@ from curation.report.compare import COMPARED_BYTES
 from curation.report.excerpt import Excerpt, take
 from curation.shards import Shard, open_table
 
-__all__ = ["Place", "Reservoir", "Sampled", "find_documents", "priorities", "read_samples", "salted", "whole"]
+__all__ = [
+    "Place",
+    "Reservoir",
+    "Sampled",
+    "find_documents",
+    "priorities",
+    "read_samples",
+    "rows_at",
+    "salted",
+    "whole",
+]
 
 Rows = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]
@@ -115,10 +125,17 @@ def read_samples(
     Args:
         compared: of these more is read, to find where they differ from another.
     """
+    return {
+        place: _sampled(batch, row, COMPARED_BYTES if place in compared else 0)
+        for place, batch, row in rows_at(shards, places)
+    }
+
+
+def rows_at(shards: Sequence[Shard], places: Iterable[Place]) -> Iterator[tuple[Place, pa.RecordBatch, int]]:
+    """Each place once, with the mapped batch that holds it and its row in there; shard after shard."""
     by_shard: dict[int, list[int]] = defaultdict(list)
     for shard, row in set(places):
         by_shard[shard].append(row)
-    found: dict[Place, Sampled] = {}
     for shard, rows in sorted(by_shard.items()):
         reader = open_table(shards[shard].path, rows=shards[shard].rows)
         start = 0
@@ -126,9 +143,8 @@ def read_samples(
             batch = reader.get_batch(i)
             for row in rows:
                 if start <= row < start + batch.num_rows:
-                    found[shard, row] = _sampled(batch, row - start, COMPARED_BYTES if (shard, row) in compared else 0)
+                    yield (shard, row), batch, row - start
             start += batch.num_rows
-    return found
 
 
 def _sampled(batch: pa.RecordBatch, row: int, head_bytes: int) -> Sampled:
