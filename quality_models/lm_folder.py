@@ -25,7 +25,9 @@ TOKENIZER_FILES = (
     "added_tokens.json",
     "vocab.json",
     "merges.txt",
+    "vocab.txt",
     "tokenizer.model",
+    "sentencepiece.bpe.model",
 )
 EXTRA = "pip install 'corpusmill[torch]'"
 
@@ -63,7 +65,7 @@ def _from_hub(name: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    wanted = ["config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
+    wanted = ["config.json", "*.safetensors", "*.safetensors.index.json", "safety.json", *TOKENIZER_FILES]
     try:
         return Path(snapshot_download(name, allow_patterns=wanted))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
