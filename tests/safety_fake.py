@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
@@ -148,7 +149,8 @@ class FakeModel(Filter):
         return decide_by_rules(scores.num_rows, list(self.reasons), hits)
 
     def facts(self, tables: Iterator[pa.Table]) -> dict[str, Any]:
-        return {"cascade": cascade_facts(200, 3, sum(t.column("gambling").null_count for t in tables))}
+        unread = sum(t.column("gambling").null_count - t.column("keep").null_count for t in tables)
+        return {"cascade": cascade_facts(200, 3, unread)}
 
 
 def _model_scores(text: str) -> dict[str, Any]:
@@ -163,11 +165,19 @@ def _model_scores(text: str) -> dict[str, Any]:
     return {**row, "worst_begin": begin, "worst_end": min(begin + 200, len(text.encode()))}
 
 
-@pytest.fixture
-def fake_safety(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@contextmanager
+def fake_filters() -> Iterator[None]:
     """The stand-ins are what a config means by `safety_terms` and `safety_model`, in this process."""
-    monkeypatch.setitem(STEPS, "safety_terms", "tests.safety_fake:FakeTerms")
-    monkeypatch.setitem(STEPS, "safety_model", "tests.safety_fake:FakeModel")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STEPS, "safety_terms", "tests.safety_fake:FakeTerms")
+        patch.setitem(STEPS, "safety_model", "tests.safety_fake:FakeModel")
+        step_class.cache_clear()
+        yield
     step_class.cache_clear()
-    yield
-    step_class.cache_clear()
+
+
+@pytest.fixture
+def fake_safety() -> Iterator[None]:
+    """`fake_filters` for one test."""
+    with fake_filters():
+        yield

@@ -123,7 +123,7 @@ def _cascade(found: Any) -> Iterator[str]:
     yield (
         f"What the cascade misses: of {noun(int(audited), 'document')} that it would not have given to the model, drawn at "
         f"random and read all the same, {count(unsafe)} {'was' if unsafe == 1 else 'were'} unsafe. So about "
-        f"{value(estimate, 'share')} of the {noun(int(unread), 'document')} that were not read are likely to be unsafe (95{NBSP}% "
+        f"{value(estimate, 'share')} of the {noun(int(unread), 'document')} left unread are likely to be unsafe (95{NBSP}% "
         f"interval {value(low, 'share')} to {value(high, 'share')}): {count(estimate * unread)} documents, between "
         f"{count(low * unread)} and {count(high * unread)}."
     )
