@@ -56,6 +56,17 @@ def add_train_safety(commands: Any) -> None:
     parser.add_argument("--labels", metavar="A,B", help="labels of the model (the categories of safety filters)")
     for name, kind, shown, what in SETTINGS:
         parser.add_argument(f"--{name}", type=kind, metavar=shown, help=what)
+    parser.add_argument(
+        "--good", nargs="+", type=Path, default=[], metavar="FILE", help="JSON lines of harmless documents"
+    )
+    parser.add_argument(
+        "--precision", type=float, metavar="X", help="that thresholds reach on the development part (0.95)"
+    )
+    parser.add_argument(
+        "--max-false-alarms", type=float, metavar="X", help="share of harmless windows and documents (0.001)"
+    )
+    parser.add_argument("--card-notes", type=Path, metavar="FILE", help="Markdown: known failures, for the model card")
+    parser.add_argument("--no-onnx", action="store_true", help="write no 8-bit model for CPUs")
     parser.add_argument("--augment", action="store_true", help="learn evasive spellings and adverts hidden in text too")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to train (auto)")
     parser.add_argument("--checkpoint-minutes", type=float, default=5.0, metavar="N", help="how often to save (5)")
@@ -63,12 +74,12 @@ def add_train_safety(commands: Any) -> None:
 
 
 def _train_safety(arguments: argparse.Namespace) -> int:
-    from quality_models.safety_training_settings import TrainingSettings
+    from quality_models.safety_training_settings import CalibrationSettings, TrainingSettings
 
-    given = {name.replace("-", "_"): getattr(arguments, name.replace("-", "_")) for name, *_ in SETTINGS}
-    given = {name: value for name, value in given.items() if value is not None}
     try:
-        settings = TrainingSettings(**given, augment=arguments.augment, device=arguments.device)
+        names = [name.replace("-", "_") for name, *_ in SETTINGS]
+        settings = TrainingSettings(**_given(arguments, names), augment=arguments.augment, device=arguments.device)
+        calibration = CalibrationSettings(**_given(arguments, ["precision", "max_false_alarms"]))
     except ValueError as error:
         raise ConfigError(f"train-safety: {error}") from error
     labels = [label.strip() for label in arguments.labels.split(",")] if arguments.labels is not None else []
@@ -76,7 +87,7 @@ def _train_safety(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"--labels {arguments.labels}: expected different names between commas, found an empty or a double"
         )
-    for path in arguments.input:
+    for path in (*arguments.input, *arguments.good):
         if not path.is_file():
             raise InputError(
                 f"{path}: expected a file of JSON lines, found {'a folder' if path.is_dir() else 'nothing'}"
@@ -88,7 +99,15 @@ def _train_safety(arguments: argparse.Namespace) -> int:
 
     try:
         facts = train_safety(
-            arguments.input, arguments.output, settings, labels=labels, checkpoint_minutes=arguments.checkpoint_minutes
+            arguments.input,
+            arguments.output,
+            settings,
+            calibration,
+            labels=labels,
+            good=arguments.good,
+            card_notes=arguments.card_notes.read_text(encoding="utf-8") if arguments.card_notes else "",
+            onnx=not arguments.no_onnx,
+            checkpoint_minutes=arguments.checkpoint_minutes,
         )
     except ValueError as error:
         raise InputError(str(error)) from error
@@ -97,6 +116,11 @@ def _train_safety(arguments: argparse.Namespace) -> int:
         "%s: %d labels, average precision on the development part %.4f", arguments.output, len(facts["labels"]), score
     )
     return 0
+
+
+def _given(arguments: argparse.Namespace, names: list[str]) -> dict[str, Any]:
+    """What was given of the options; the rest has defaults elsewhere."""
+    return {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
 
 
 def _needs_torch() -> None:

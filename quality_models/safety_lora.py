@@ -22,7 +22,7 @@ LINEARS = (*ATTENTION, "intermediate.dense", "output.dense")
 """Of a layer of transformers' BertModel: all that are matrices."""
 
 
-class _Adapted(torch.autograd.Function):
+class _Adapted(torch.autograd.Function):  # type: ignore[misc]
     """y = x (W + s B A)^T + bias, with gradients for x, A and B alone."""
 
     @staticmethod
@@ -45,7 +45,7 @@ class _Adapted(torch.autograd.Function):
         return dx, None, None, da, db, None
 
 
-class LoraLinear(nn.Module):
+class LoraLinear(nn.Module):  # type: ignore[misc]
     """A linear layer whose matrix is frozen. float32 weights; the product has the type of autocast, or of its input."""
 
     def __init__(self, base: nn.Linear, rank: int, scale: float, seed: int) -> None:
@@ -86,7 +86,7 @@ def attach(model: nn.Module, layers: range, rank: int, scale: float, seed: int =
         for name in LINEARS:
             path = f"encoder.layer.{layer}.{name}"
             own = int.from_bytes(hashlib.sha256(f"{seed} {path}".encode()).digest()[:4], "little")
-            _put(encoder, path, LoraLinear(encoder.get_submodule(path), rank, scale, own))  # type: ignore[arg-type]
+            _put(encoder, path, LoraLinear(encoder.get_submodule(path), rank, scale, own))
     for part in (encoder.get_submodule("pooler"), model.get_submodule("classifier")):
         for parameter in part.parameters():
             parameter.requires_grad = True

@@ -28,6 +28,7 @@ from quality_models.safety_lora import attach
 from quality_models.safety_training_augment import augmented
 from quality_models.safety_training_base import Base
 from quality_models.safety_training_batches import Encoded, batches, encode, join, load_tokenizer, padded_places
+from quality_models.safety_training_head import READ_FOR_HEAD, start_head
 from quality_models.safety_training_network import forward_from, forward_to, layers_below, seed_dropout, with_dropout
 from quality_models.safety_training_rows import Row
 from quality_models.safety_training_settings import TrainingSettings
@@ -102,10 +103,18 @@ class Trainer:
         self.pieces = 1
         self.development = self._texts(development)
         self.keep_states = self._fits()
-        if self.keep_states:
-            self._remember(self.development)
+        if base.fresh:
+            sample = np.random.default_rng(settings.seed).permutation(len(rows))[:READ_FOR_HEAD]
+            read = self._texts([rows[at] for at in sample.tolist()])
+            start_head(self.model, lambda: self.judge(read), label_matrix(rows, labels))
         self.positive = _positive_weights(label_matrix(rows, labels), np.array([row.weight for row in rows]))
         self.whole: _Texts | None = None
+
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.workers.close()
 
     def _texts(self, rows: Sequence[Row]) -> _Texts:
         encoded = encode(self.tokenizer, [row.text for row in rows])
@@ -187,6 +196,9 @@ class Trainer:
             if progress.over:
                 break
             self._epoch(epoch, progress, learning, optimizer, checkpoint)
+        if checkpoint and not progress.over:
+            progress.over = True
+            checkpoint.save(progress, {})
         progress.restore_best(learning)
         return progress
 
@@ -286,6 +298,8 @@ class Trainer:
         return (losses.mean(1) * weights).sum()
 
     def _judge(self, progress: Progress, learning: dict[str, Any], loss: float, rate: float, done: float) -> None:
+        if self.keep_states and self.development.states is None:
+            self._remember(self.development)
         score = mean_average_precision(self.judge(self.development), self.development.wanted)
         better = progress.note(score, loss, done, learning, self.settings.patience)
         log.info(

@@ -32,7 +32,8 @@ class Base(NamedTuple):
     tokenizer: Path
     facts: dict[str, Any]
     """For safety.json: name, sha256, layers kept."""
-    tokenizer_files: tuple[Path, ...] = ()
+    fresh: bool = False
+    """Pooler and classifier have never learned."""
 
 
 def load_base(name: str, labels: Sequence[str], layers: int | None, seed: int = 0) -> Base:
@@ -98,7 +99,7 @@ def _from_e5(labels: Sequence[str], layers: int | None) -> Base:
     if set(found.missing_keys) - fresh:
         raise ValueError(f"{file}: expected all weights of {E5_NAME}, missing are {sorted(found.missing_keys)[:3]}")
     facts = {"name": E5_NAME, "sha256": file_sha256(file), "layers": config.num_hidden_layers}
-    return Base(model, tokenizer, facts)
+    return Base(model, tokenizer, facts, fresh=True)
 
 
 def _from_folder(name: str, labels: Sequence[str], layers: int | None) -> Base:
@@ -117,10 +118,12 @@ def _from_folder(name: str, labels: Sequence[str], layers: int | None) -> Base:
             )
     same = [known.get("id2label", {}).get(str(at)) for at in range(len(labels))] == list(labels)
     config = _config({k: v for k, v in known.items() if k != "num_labels"}, labels, layers, name)
-    model = BertForSequenceClassification.from_pretrained(
-        folder, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=True
-    )
+    model, loading = BertForSequenceClassification.from_pretrained(
+        folder, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=True,
+        output_loading_info=True,
+    )  # fmt: skip
+    fresh = "bert.pooler.dense.weight" in loading["missing_keys"]
     if not same:  # of other labels: equal sizes mean nothing
         model.classifier.reset_parameters()
     facts = {"name": folder.name if folder == Path(name).expanduser() else name, "sha256": digest(weights)}
-    return Base(model, tokenizer, {**facts, "layers": config.num_hidden_layers})
+    return Base(model, tokenizer, {**facts, "layers": config.num_hidden_layers}, fresh=fresh)

@@ -5,18 +5,17 @@ Costs: tokenization some 20,000 short texts/s a core. Ids lie end to end, 4 byte
 
 from __future__ import annotations
 
-import importlib
-import unicodedata
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-__all__ = ["Encoded", "batches", "encode", "join", "load_tokenizer", "padded_places"]
+from quality_models.safety_text import readable
+
+__all__ = ["Encoded", "batches", "encode", "encode_windows", "join", "load_tokenizer", "padded_places"]
 
 MULTIPLE = 8
 """Batches are padded to multiples of this: kernels like it, and lengths differ less."""
@@ -37,29 +36,23 @@ class Encoded(NamedTuple):
         return np.diff(self.offsets)
 
 
-def load_tokenizer(path: Path, max_tokens: int) -> Tokenizer:
-    """A tokenizer.json that cuts at `max_tokens`, special tokens among them. Raises ValueError."""
+def load_tokenizer(path: Path, max_tokens: int, stride: int = 0) -> Tokenizer:
+    """A tokenizer.json that cuts at `max_tokens`, special tokens among them. Raises ValueError.
+
+    With a stride each next window begins so many tokens after the one before; it only counts in `encode_windows`.
+    """
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises bare Exception only
         raise ValueError(f"{path}: expected a tokenizer.json of the package tokenizers, found {error}") from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(max_tokens)
+    overlap = max_tokens - tokenizer.num_special_tokens_to_add(False) - stride if stride else 0
+    tokenizer.enable_truncation(max_tokens, stride=max(overlap, 0))
     return tokenizer
-
-
-@cache
-def _readable() -> Callable[[str], str]:
-    """What the filter does to a text before its tokenizer."""
-    try:
-        return cast(Callable[[str], str], importlib.import_module("quality_models.safety_text").readable)
-    except ModuleNotFoundError:
-        return lambda text: unicodedata.normalize("NFKC", text)
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Encoded:
     """Ids of texts, cleaned as the filter cleans them."""
-    readable = _readable()
     parts: list[npt.NDArray[np.int32]] = []
     lengths: list[int] = [0]
     for start in range(0, len(texts), CHUNK):
@@ -69,6 +62,21 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Encoded:
             lengths.append(len(found.ids))
     ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
     return Encoded(ids, np.cumsum(lengths, dtype=np.int64))
+
+
+def encode_windows(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Encoded, npt.NDArray[np.int64]]:
+    """Ids of all windows of texts, cleaned as the filter cleans them, and which text each is of."""
+    parts: list[npt.NDArray[np.int32]] = []
+    owner: list[int] = []
+    for start in range(0, len(texts), CHUNK):
+        cleaned = [readable(text) for text in texts[start : start + CHUNK]]
+        for at, found in enumerate(tokenizer.encode_batch_fast(cleaned), start):
+            for window in (found, *found.overflowing):
+                parts.append(np.asarray(window.ids, np.int32))
+                owner.append(at)
+    ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
+    offsets = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
+    return Encoded(ids, offsets), np.array(owner, np.int64)
 
 
 def join(first: Encoded, second: Encoded) -> Encoded:

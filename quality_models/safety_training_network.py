@@ -26,7 +26,7 @@ def seed_dropout(seed: int, device: Any) -> None:
     _thread.generator = torch.Generator(device).manual_seed(seed)
 
 
-class SharedDropout(nn.Module):
+class SharedDropout(nn.Module):  # type: ignore[misc]
     """Dropout with one mask a text: the same features are missing at all of its places. See seed_dropout."""
 
     def __init__(self, share: float) -> None:
@@ -64,8 +64,25 @@ def forward_to(model: Any, below: list[Any], ids: Any, mask: Any) -> Any:
 
 def forward_from(model: Any, hidden: Any, mask: Any, first: int) -> Any:
     """Logits float32[texts, labels] from the hidden states that go into layer `first`."""
-    hidden = _layers(list(model.bert.encoder.layer)[first:], hidden, mask)
+    layers = list(model.bert.encoder.layer)[first:]
+    hidden = _layers(layers[:-1], hidden, mask)
+    if layers:
+        hidden = _first_token(layers[-1], hidden, mask)
     return model.classifier(model.dropout(model.bert.pooler(hidden))).float()
+
+
+def _first_token(layer: Any, hidden: Any, mask: Any) -> Any:
+    """What a layer says of the first token alone, [texts, 1, width]: of the last layer nothing else is read."""
+    attention, first = layer.attention.self, hidden[:, :1]
+
+    def heads(x: Any) -> Any:
+        return x.unflatten(-1, (attention.num_attention_heads, -1)).transpose(1, 2)
+
+    scores = heads(attention.query(first)) @ heads(attention.key(hidden)).transpose(2, 3) * attention.scaling
+    scores = scores.masked_fill(~mask[:, None, None, :], torch.finfo(scores.dtype).min)
+    context = (scores.softmax(-1) @ heads(attention.value(hidden)).to(scores.dtype)).transpose(1, 2).flatten(2)
+    seen = layer.attention.output(context, first)
+    return layer.output(layer.intermediate(seen), seen)
 
 
 def _layers(layers: list[Any], hidden: Any, mask: Any) -> Any:

@@ -8,6 +8,7 @@ W + scale * B @ A; `bert.pooler.dense.*`; `classifier.*`. Its metadata: scale, r
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
@@ -31,7 +32,13 @@ __all__ = [
     "write_model",
 ]
 
-ADAPTER, FACTS = "adapter.safetensors", "safety.json"
+log = logging.getLogger("corpusmill")
+
+ADAPTER, FACTS, METRICS, CARD = "adapter.safetensors", "safety.json", "metrics.json", "README.md"
+READABLE = 0o644
+"""Package safetensors writes files that nobody else may read."""
+FORMAT = "corpusmill-safety-1"
+"""As `safety_shipped` reads it."""
 
 
 def adapter_tensors(model: Any) -> dict[str, Any]:
@@ -49,12 +56,19 @@ def plain_model(base: Base) -> Any:
 
 def write_model(base: Base, folder: Path) -> None:
     """config.json, model.safetensors, tokenizer.json, each complete or not there."""
+    from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
+
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".new.{os.getpid()}"
     try:
+        bars = is_progress_bar_enabled()
+        disable_progress_bar()
         base.model.save_pretrained(beside)
+        if bars:
+            enable_progress_bar()
         shutil.copyfile(base.tokenizer, beside / "tokenizer.json")
         for path in sorted(beside.iterdir()):
+            path.chmod(READABLE)
             path.replace(folder / path.name)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -65,7 +79,7 @@ def write_adapter(
 ) -> None:
     """The adapter file, under another name first."""
     metadata = {
-        "format": "corpusmill-safety-adapter-1",
+        "format": FORMAT,
         "scale": repr(settings.scale),
         "rank": str(settings.adapter),
         "layers": str(base.facts["layers"]),
@@ -75,6 +89,7 @@ def write_adapter(
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         save_file(tensors, beside, metadata)
+        beside.chmod(READABLE)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -82,9 +97,29 @@ def write_adapter(
 
 def write_json(value: Any, path: Path) -> None:
     """Readable, and complete or not there."""
+    write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Complete or not there."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def export_onnx(folder: Path) -> None:
+    """The model in 8 bits for onnxruntime, where package onnx is there; else it is said that it is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("onnx") is None:
+        log.warning("package onnx: not installed, so no 8-bit model was written; pip install 'corpusmill[curate]'")
+        return
+    from quality_models.safety_export import export_int8
+
+    log.info("%s", export_int8(folder))
 
 
 def versions() -> str:

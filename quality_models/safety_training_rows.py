@@ -56,8 +56,10 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_rows(paths: Sequence[Path], labels: Sequence[str] = ()) -> list[Row]:
+def read_rows(paths: Sequence[Path], labels: Sequence[str] = (), *, harmless: bool = False) -> list[Row]:
     """All rows, in the order of files and lines; `labels` are those that may occur (none given: any).
+
+    `harmless`: rows are whole documents without labels; the field may be missing.
 
     Raises:
         ValueError: rows that cannot be used, ten of them with file, line and reason; or a file that is no JSON lines.
@@ -72,7 +74,7 @@ def read_rows(paths: Sequence[Path], labels: Sequence[str] = ()) -> list[Row]:
                 continue
             where = f"{path.name}:{number}"
             try:
-                rows.append(_row(line, where, labels))
+                rows.append(_row(line, where, labels, harmless))
             except ValueError as error:
                 bad.append(f"{where}: {error}")
         if len(rows) + len(bad) == before:
@@ -105,7 +107,7 @@ def _lines(path: Path) -> Iterator[str]:
             raise ValueError(f"{path}: expected a zstd stream, found damaged data ({error})") from error
 
 
-def _row(line: str, where: str, known: Sequence[str]) -> Row:
+def _row(line: str, where: str, known: Sequence[str], harmless: bool) -> Row:
     try:
         fields = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
@@ -126,7 +128,9 @@ def _row(line: str, where: str, known: Sequence[str]) -> Row:
     for name, value in (("pattern", group), ("lang", lang), ("licence", licence)):
         if not isinstance(value, str):
             raise ValueError(f"{name}: expected a string, found {_shown(value)}")
-    labels = _labels(fields.get("labels"), known)
+    labels = _labels(fields.get("labels", [] if harmless else None), known)
+    if harmless and labels:
+        raise ValueError(f"labels: expected none in a file of harmless documents, found {', '.join(labels)}")
     return Row(_writable(text), labels, lang, group, SPLITS.get(split, ""), float(weight), licence, where)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-__all__ = ["TrainingSettings"]
+__all__ = ["CalibrationSettings", "TrainingSettings"]
 
 ADAPTER_RATE, FULL_RATE, HEAD_RATE = 1e-3, 1e-4, 1e-3
 """For encoders a few hundred numbers wide; larger ones want less."""
@@ -74,3 +74,20 @@ class TrainingSettings:
     def scale(self) -> float:
         """By which the product of an adapter's matrices is multiplied."""
         return 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrationSettings:
+    """What the thresholds promise."""
+
+    precision: float = 0.95
+    """Share of right ones among the rows of the development part that a label flags."""
+    max_false_alarms: float = 0.001
+    """Share of harmless windows, and of harmless documents of several windows, that any label flags."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a setting out of bounds."""
+        if not 0 < self.precision <= 1:
+            raise ValueError(f"--precision {self.precision}: expected a share over 0 and up to 1")
+        if not 0 <= self.max_false_alarms <= 1:
+            raise ValueError(f"--max-false-alarms {self.max_false_alarms}: expected a share from 0 to 1")

@@ -61,13 +61,13 @@ class Checkpoint:
         """Whether the last one is `minutes` old."""
         return time.monotonic() - self.saved >= self.minutes * 60
 
-    def save(self, progress: Progress, learning: dict[str, Any], optimizer: Any) -> None:
-        """Write the state; a crash leaves the old file or the new one."""
+    def save(self, progress: Progress, learning: dict[str, Any], optimizer: Any | None = None) -> None:
+        """Write the state; a crash leaves the old file or the new one. No optimizer: the training is over."""
         whole = {
             "fingerprint": self.fingerprint,
             "progress": {field.name: getattr(progress, field.name) for field in dataclasses.fields(progress)},
             "learning": {name: p.detach() for name, p in learning.items()},
-            "optimizer": optimizer.state_dict(),
+            "optimizer": optimizer.state_dict() if optimizer else None,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
@@ -104,9 +104,6 @@ class Checkpoint:
         with torch.no_grad():
             for name, values in whole["learning"].items():
                 learning[name].copy_(values)
-        optimizer.load_state_dict(whole["optimizer"])
+        if whole["optimizer"] is not None:
+            optimizer.load_state_dict(whole["optimizer"])
         return Progress(**whole["progress"])
-
-    def remove(self) -> None:
-        """Once the model is written."""
-        self.path.unlink(missing_ok=True)

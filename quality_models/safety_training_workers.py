@@ -15,17 +15,34 @@ import torch
 
 __all__ = ["Workers"]
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Workers:
-    """As many threads as torch would use."""
+    """As many threads as torch would use. torch gets one for itself until `close`."""
 
     def __init__(self, device: Any) -> None:
         self.threads = torch.get_num_threads() if device.type == "cpu" else 1
         self.pool = (
             ThreadPoolExecutor(self.threads, "safety", torch.set_num_threads, (1,)) if self.threads > 1 else None
         )
+
+        self.before = torch.get_num_threads()
+        if self.pool:
+            torch.set_num_threads(1)
+
+    def close(self) -> None:
+        """Give torch its threads back."""
+        if self.pool:
+            self.pool.shutdown()
+        torch.set_num_threads(self.before)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """Results in the order of the items."""
