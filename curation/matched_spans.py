@@ -7,7 +7,7 @@ The column is a JSON list of `[category, term, first byte, byte behind the last,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
@@ -20,8 +20,7 @@ _MOST_BYTES = 2**62
 """No text is as long: what lies beyond is no place."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedSpan:
+class MatchedSpan(NamedTuple):
     """A term in a document."""
 
     category: str
@@ -52,12 +51,13 @@ def read_spans(cell: str | None) -> list[MatchedSpan]:
 
 
 def _span(entry: object) -> MatchedSpan | None:
-    if not isinstance(entry, list) or len(entry) < _FIELDS:
+    """Called for every span of a run: types as JSON gives them, so no boolean passes for a number."""
+    if type(entry) is not list or len(entry) < _FIELDS:
         return None
     category, term, begin, end, rule = entry[:_FIELDS]
-    words = all(isinstance(word, str) for word in (category, term, rule))
-    places = all(isinstance(place, int) and not isinstance(place, bool) for place in (begin, end))
-    if not words or not places or not 0 <= begin < end <= _MOST_BYTES:
+    if type(category) is not str or type(term) is not str or type(rule) is not str:
+        return None
+    if type(begin) is not int or type(end) is not int or not 0 <= begin < end <= _MOST_BYTES:
         return None
     return MatchedSpan(category, term, begin, end, rule)
 

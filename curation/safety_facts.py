@@ -1,7 +1,7 @@
 """What safety filters say of a whole run: which terms fired in most documents, and what a cascade is likely to miss.
 
 One pass over the verdict files, a table at a time; memory is one count for each term that was found, at most
-`MAX_TERMS`. Costs about 3 us for each document in which a term was found, nothing for others. Plain data, as
+`MAX_TERMS`. Costs about 3 us for each span that was found, nothing for documents without any. Plain data, as
 `Filter.facts` gives it; a filter puts it beside what else it has to say.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.matched_spans import MATCHED, MatchedSpan, different_terms, read_spans
+from curation.matched_spans import MATCHED, MatchedSpan, read_spans
 from curation.wilson import wilson
 
 __all__ = ["MOST_TERMS", "cascade_facts", "term_facts"]
@@ -42,14 +42,14 @@ class _Terms:
 
     def add(self, spans: list[MatchedSpan], *, dropped: bool, reason: str | None) -> None:
         """Count one document."""
-        firsts = [span for span, _ in different_terms(spans)]
+        keys = {(span.category, span.term, span.rule) for span in spans}
         own = (reason or "").partition(".")[2]
-        of_own = sum(span.category == own for span in firsts)
-        for span in firsts:
-            cell = self.counts[span.category, span.term, span.rule]
+        is_alone = dropped and sum(category == own for category, _, _ in keys) == 1
+        for key in keys:
+            cell = self.counts[key]
             cell[_DOCUMENTS] += 1
             cell[_DROPPED] += dropped
-            cell[_ALONE] += dropped and of_own == 1 and span.category == own
+            cell[_ALONE] += is_alone and key[0] == own
         if len(self.counts) > MAX_TERMS:
             self._forget()
 
