@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
+from quality_models.lm_tokens import read_tokenizer
 from quality_models.safety_text import readable
 
-__all__ = ["Encoded", "batches", "encode", "encode_windows", "join", "load_tokenizer", "padded_places"]
+__all__ = ["Encoded", "batches", "encode", "encoded", "join", "load_tokenizer", "padded_places"]
 
 MULTIPLE = 8
 """Batches are padded to multiples of this: kernels like it, and lengths differ less."""
@@ -36,47 +37,26 @@ class Encoded(NamedTuple):
         return np.diff(self.offsets)
 
 
-def load_tokenizer(path: Path, max_tokens: int, stride: int = 0) -> Tokenizer:
-    """A tokenizer.json that cuts at `max_tokens`, special tokens among them. Raises ValueError.
-
-    With a stride each next window begins so many tokens after the one before; it only counts in `encode_windows`.
-    """
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # tokenizers raises bare Exception only
-        raise ValueError(f"{path}: expected a tokenizer.json of the package tokenizers, found {error}") from error
-    tokenizer.no_padding()
-    overlap = max_tokens - tokenizer.num_special_tokens_to_add(False) - stride if stride else 0
-    tokenizer.enable_truncation(max_tokens, stride=max(overlap, 0))
+def load_tokenizer(path: Path, max_tokens: int) -> Tokenizer:
+    """A tokenizer.json that cuts at `max_tokens`, special tokens among them, and reads none from a text. Raises ValueError."""
+    tokenizer = read_tokenizer(path)
+    tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
 
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> Encoded:
     """Ids of texts, cleaned as the filter cleans them."""
     parts: list[npt.NDArray[np.int32]] = []
-    lengths: list[int] = [0]
     for start in range(0, len(texts), CHUNK):
         cleaned = [readable(text) for text in texts[start : start + CHUNK]]
-        for found in tokenizer.encode_batch_fast(cleaned):
-            parts.append(np.asarray(found.ids, np.int32))
-            lengths.append(len(found.ids))
-    ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    return Encoded(ids, np.cumsum(lengths, dtype=np.int64))
+        parts += [np.asarray(found.ids, np.int32) for found in tokenizer.encode_batch_fast(cleaned)]
+    return encoded(parts)
 
 
-def encode_windows(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Encoded, npt.NDArray[np.int64]]:
-    """Ids of all windows of texts, cleaned as the filter cleans them, and which text each is of."""
-    parts: list[npt.NDArray[np.int32]] = []
-    owner: list[int] = []
-    for start in range(0, len(texts), CHUNK):
-        cleaned = [readable(text) for text in texts[start : start + CHUNK]]
-        for at, found in enumerate(tokenizer.encode_batch_fast(cleaned), start):
-            for window in (found, *found.overflowing):
-                parts.append(np.asarray(window.ids, np.int32))
-                owner.append(at)
-    ids = np.concatenate(parts) if parts else np.empty(0, np.int32)
-    offsets = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
-    return Encoded(ids, offsets), np.array(owner, np.int64)
+def encoded(ids: Sequence[npt.NDArray[np.int32]]) -> Encoded:
+    """Token ids of each text, put end to end."""
+    whole = np.concatenate(ids) if ids else np.empty(0, np.int32)
+    return Encoded(whole, np.cumsum([0, *(len(part) for part in ids)], dtype=np.int64))
 
 
 def join(first: Encoded, second: Encoded) -> Encoded:

@@ -16,11 +16,13 @@ import numpy.typing as npt
 import torch
 
 from quality_models.lm_folder import read_json
+from quality_models.lm_tokens import read_tokenizer
 from quality_models.safety_settings import MAX_TOKENS, STRIDE, SafetySettings, read_settings
-from quality_models.safety_training_batches import Encoded, batches, encode_windows, load_tokenizer, padded_places
+from quality_models.safety_training_batches import Encoded, batches, encoded, padded_places
 from quality_models.safety_training_network import forward_from, forward_to
 from quality_models.safety_training_rows import Row
 from quality_models.safety_training_workers import Workers
+from quality_models.safety_windows import WindowSizes, cut, specials_of
 
 __all__ = ["Judge", "Judged", "evaluate"]
 
@@ -49,8 +51,10 @@ class Judge:
             model.config._attn_implementation = "eager"
         self.device = next(model.parameters()).device
         self.workers = Workers(self.device)
-        self.stride = min(stride, max_tokens - 2)
-        self.tokenizer = load_tokenizer(tokenizer, max_tokens, self.stride)
+        self.tokenizer = read_tokenizer(tokenizer)
+        self.specials = specials_of(self.tokenizer)
+        self.sizes = WindowSizes(max_tokens, stride)
+        self.sizes.check(len(self.specials.before) + len(self.specials.after))
         self.pad = int(model.config.pad_token_id or 0)
         self.labels = len(model.config.id2label)
 
@@ -61,13 +65,14 @@ class Judge:
         self.workers.close()
 
     def judge(self, texts: Sequence[str]) -> Judged:
-        """All windows of all texts."""
-        encoded, owner = encode_windows(self.tokenizer, texts)
-        parts = batches(encoded.lengths, BATCH_TOKENS)
-        found = np.empty((len(owner), self.labels), np.float32)
-        for part, logits in zip(parts, self.workers.map(lambda part: self._logits(encoded, part), parts), strict=True):
+        """All windows of all texts; none of a text without tokens."""
+        windows = cut(self.tokenizer, self.specials, texts, self.sizes, normalised=True)
+        whole = encoded(windows.ids)
+        parts = batches(whole.lengths, BATCH_TOKENS)
+        found = np.empty((len(windows.ids), self.labels), np.float32)
+        for part, logits in zip(parts, self.workers.map(lambda part: self._logits(whole, part), parts), strict=True):
             found[part] = logits
-        return Judged(found, owner)
+        return Judged(found, windows.text)
 
     def _logits(self, encoded: Encoded, part: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         places, real = padded_places(encoded.offsets, part)

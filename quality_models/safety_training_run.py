@@ -15,7 +15,7 @@ from quality_models.language_codes import to_iso639_3
 from quality_models.safety_calibration import fit_platt, measures, thresholds_of
 from quality_models.safety_card import model_card, row_counts
 from quality_models.safety_labels import CATEGORY_NAMES
-from quality_models.safety_settings import FORMAT, STRIDE, SafetySettings
+from quality_models.safety_settings import FORMAT, MAX_TOKENS, STRIDE, SafetySettings
 from quality_models.safety_training import Trainer, label_matrix, pick_device
 from quality_models.safety_training_base import Base, load_base
 from quality_models.safety_training_judge import Judge
@@ -99,7 +99,7 @@ def train_safety(
 
 
 def _stride(max_tokens: int) -> int:
-    return max(1, max_tokens * STRIDE // 128)
+    return max(1, max_tokens * STRIDE // MAX_TOKENS)
 
 
 def _labels(parts: Parts, wanted: Sequence[str]) -> tuple[str, ...]:
