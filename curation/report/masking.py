@@ -46,10 +46,10 @@ _NOT_A_PHONE = re.compile(
 
 # Links whose end is somebody's account.
 _LINK = re.compile(
-    r"(?:\bt(?:elegram)?[ \u3000]?[.\uff0e\u3002][ \u3000]?(?:me|dog)|\bwa[.\uff0e]me|\b(?:api|chat)\.whatsapp\.com"
-    r"|\bline\.me|\blin\.ee|\bu\.wechat\.com|\bqm\.qq\.com|\bjoin\.skype\.com|\bdiscord(?:app)?\.(?:gg|com/invite)"
-    r"|\bopen\.kakao\.com|\bzalo\.me|\bsignal\.(?:me|group)|\binstagram\.com|\bfacebook\.com|\bfb\.me|\bm\.me"
-    r"|\bvk\.com|\b(?:twitter|x)\.com)"
+    r"(?<![A-Za-z0-9])(?:t(?:elegram)?[ \u3000]?[.\uff0e\u3002][ \u3000]?(?:me|dog)|wa[.\uff0e]me|(?:api|chat)\.whatsapp\.com"
+    r"|line\.me|lin\.ee|u\.wechat\.com|qm\.qq\.com|join\.skype\.com|discord(?:app)?\.(?:gg|com/invite)"
+    r"|open\.kakao\.com|zalo\.me|signal\.(?:me|group)|instagram\.com|facebook\.com|fb\.me|m\.me"
+    r"|vk\.com|(?:twitter|x)\.com)"
     r"(?P<account>[ \u3000]?[/\uff0f?][ \u3000]?[!#-;=?-~０-９Ａ-Ｚａ-ｚ＿]{1,120})",
     re.IGNORECASE,
 )
@@ -57,6 +57,7 @@ _LINK = re.compile(
 _HANDLE = re.compile(
     rf"(?:(?<![\w@\uff20.])|(?<={_UNSPACED}))[@\uff20]"
     rf"(?P<account>[A-Za-z0-9_.\-０-９Ａ-Ｚａ-ｚ＿{_HIDDEN}]{{2,40}}|[\w.·\-{_HIDDEN}]{{2,20}})"
+    r"|(?<=\w)[@\uff20](?:[A-Za-z0-9_]{4,40})"
 )
 
 # The name of a messenger, what may stand between it and an account, the account.
@@ -70,18 +71,20 @@ _SPACED_ACCOUNT = rf"{_DIGIT}(?:{_BETWEEN}{{0,3}}{_DIGIT}){{3,29}}"
 _CJK_MESSENGER = (
     "微[ .·]?信|薇[ .·]?信|威信|微❤️?|微♥️?|徽信|嶶信|溦信|卫星号?|V信|v信|Ｖ信|扣扣|企鹅号?|Q群|q群|球球"
     "|飞机号?|飛機|纸飞机|紙飛機|电报|電報|蝙蝠号?|賴|赖|ライン|カカオ|カカオトーク|テレグラム"
-    "|라인|카톡|카카오톡|텔레그램|텔레|위챗|ไลน์"
+    "|薇|喂|威|韦|徽|扣|乞鹅|企鹅|라인|카톡|카카오톡|텔레그램|텔레|위챗|ไลน์"
 )
 _MESSENGER = (
     rf"(?:{_CJK_MESSENGER}"
     r"|(?<![A-Za-z])(?:(?i:v[ .\-]?x|w[ .\-]?x|we[ -]?chat|weixin|q[ .]?q|telegram|tele|whats[ -]?app|skype|kakao(?:talk)?"
     r"|viber|zalo|discord|snapchat|kik|wickr|session|potato|qq群|ватсап|вотсап|телеграмм?|вайбер|телега|тг)"
-    r"|TG|tg|Tg|LINE|Line|line|Ｌｉｎｅ|ＬＩＮＥ|ＱＱ|ＶＸ|ＷＸ|ICQ|IG|Ig|ig|Signal|signal)(?![a-z]))"
+    r"|TG|tg|Tg|ＴＧ|LINE|Line|line|Ｌｉｎｅ|ＬＩＮＥ|ＱＱ|ＶＸ|ＷＸ|ICQ|IG|Ig|ig|Signal|signal)(?![a-z]))"
 )
 _CONTACT = re.compile(
-    rf"{_MESSENGER}(?P<between>(?:{_SIGN}|{_LABEL}|{_MESSENGER}){{0,8}}[@\uff20]?)"
+    rf"(?P<messenger>{_MESSENGER})(?P<between>(?:{_SIGN}|{_LABEL}|{_MESSENGER}){{0,8}}[@\uff20]?)"
     rf"(?P<account>{_SPACED_ACCOUNT}|{_ACCOUNT})"
 )
+_ONE_CHARACTER = re.compile("[薇喂威韦徽扣]")
+_CODE = re.compile(r"(?=.*[A-Za-zＡ-Ｚａ-ｚ])(?:\D*\d){2}|(?:\D*\d){6}")
 _COMMON_WORD = re.compile(r"line|tele|kik|session|potato|signal|ig\b|Signal|Ig\b")
 _PLAIN_WORD = re.compile(r"[a-z\-.]+|[A-Z]?[a-z\-.]+|[A-Z\-.]+")
 _POINTS_AT = re.compile(r"[:：=＝>→＞@＠（(\[【+＋👉☞]|id|号|號|加|搜|아이디|номер|群|账|帐|帳", re.IGNORECASE)
@@ -98,7 +101,7 @@ def mask(text: str) -> str:
     if _AT.search(text):
         text = _EMAIL.sub(_mask_address, text)
     text = _LINK.sub(_mask_account, text)
-    text = _HANDLE.sub(_mask_account, text)
+    text = _HANDLE.sub(lambda match: match.group()[0] + MASK * (len(match.group()) - 1), text)
     text = _CONTACT.sub(_mask_contact, text)
     text = _IBAN.sub(lambda match: re.sub(r"[A-Z0-9]", MASK, match.group()), text)
     text = _WORD_NUMBER.sub(lambda match: re.sub(rf"{_WORD_DIGIT}|\d", MASK, match.group()), text)
@@ -116,7 +119,12 @@ def _mask_account(match: re.Match[str]) -> str:
 
 
 def _mask_contact(match: re.Match[str]) -> str:
-    """`LINE the`, `WeChat users` and `line 1234` name no account: a word is one only if something points at it."""
+    """`LINE the`, `WeChat users` and `line 1234` name no account: a word is one only if something points at it.
+
+    A single character is part of many words: behind it stands an account only if it mixes letters and digits, or is long.
+    """
+    if _ONE_CHARACTER.fullmatch(match["messenger"]) and not _CODE.match(match["account"]):
+        return match.group()
     is_word = _PLAIN_WORD.fullmatch(match["account"]) or _COMMON_WORD.match(match.group())
     if is_word and not _POINTS_AT.search(match["between"]):
         return match.group()
