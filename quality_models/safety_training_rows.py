@@ -98,7 +98,8 @@ def _lines(path: Path) -> Iterator[str]:
 
             stream = cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True))
         try:
-            yield from io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n")
+            with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n") as text:
+                yield from text
         except (OSError, EOFError, UnicodeDecodeError) as error:
             raise ValueError(f"{path}: expected JSON lines in UTF-8, found damaged data ({error})") from error
         except Exception as error:
