@@ -61,6 +61,7 @@ from quality_models.safety_labels import CATEGORY_NAMES
 
 NEAR, SPAN, PEAK, DENSE = 40, 128, 200, 200
 BEFORE, AFTER = 160, 320
+MOST_HALVINGS = 30
 WIDE_SCRIPTS = (Script.HAN, Script.HIRAGANA, Script.KATAKANA, Script.HANGUL, Script.BOPOMOFO)
 SCRIPTS = {Script.LATIN: "L", Script.CYRILLIC: "C", Script.GREEK: "G", Script.ARMENIAN: "O", Script.CHEROKEE: "O"}
 
@@ -569,7 +570,7 @@ def _weight(rows: Sequence[int], terms: Sequence[Term]) -> float:
     """Weight of hits, of each row the second half of the first, and so on."""
     total, seen = 0.0, {}
     for row in rows:
-        total += terms[row].weight / 2.0 ** seen.get(row, 0) if seen.get(row, 0) < 40 else 0.0
+        total += terms[row].weight / 2.0 ** seen.get(row, 0) if seen.get(row, 0) < MOST_HALVINGS else 0.0
         seen[row] = seen.get(row, 0) + 1
     return total
 
@@ -595,7 +596,7 @@ def scores(text: str, lists: Sequence[TermList]) -> dict[str, Any]:
     values["units"] = -(-thirds // 3)
     ranked, seen = [], {}
     for hit in found:
-        weight = terms[hit.row].weight / 2.0 ** min(seen.get(hit.row, 0), 40)
+        weight = terms[hit.row].weight / 2.0 ** min(seen.get(hit.row, 0), MOST_HALVINGS)
         seen[hit.row] = seen.get(hit.row, 0) + 1
         ranked.append((-weight, len(ranked), [hit.category, hit.term, hit.start, hit.end, hit.rule]))
     shown = [one for *_, one in sorted(ranked)[:32]]

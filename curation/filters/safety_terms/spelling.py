@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from curation.filters.safety_terms.characters import (
@@ -53,7 +53,7 @@ def _pairs() -> dict[int, int]:
 def entries_of(character: str) -> list[int]:
     """What a character is in the view, see `characters`: none, one or several entries."""
     table, code = characters(), ord(character)
-    entry = int(table.blocks[int(table.index[code >> 6]) << 6 | code & 63])
+    entry = int(table.blocks[int(table.places[code >> 6]) << 6 | code & 63])
     if entry >> TYPE_AT & 0xFF == MANY_FORMS:
         start = entry >> TYPE_AT + 8
         return [int(one) for one in table.pool[start : start + (entry & CODE)]]
@@ -63,7 +63,7 @@ def entries_of(character: str) -> list[int]:
 def join(before: int, entry: int) -> int:
     """The entry that a mark or jamo makes with the one before it; 0 for none."""
     code, mark = before & CODE, entry & CODE
-    if entry >> TYPE_AT == MARK:
+    if entry >> TYPE_AT & 0xFF == MARK:
         joined = _pairs().get(code << KIND_AT | mark, 0)
         scripts = ANY_SCRIPT << SCRIPT_AT
         return joined & ~scripts | before & scripts if joined else 0
@@ -74,13 +74,14 @@ def join(before: int, entry: int) -> int:
     return 0
 
 
-def spelled(term: str) -> list[Solid]:
+@lru_cache(maxsize=1 << 16)
+def spelled(term: str) -> tuple[Solid, ...]:
     """Letters and digits of a term, at most a few more than it has characters. Signs count as blanks."""
     solids: list[int] = []
     free: list[bool] = []
     gap = True
     for entry in (entry for character in term for entry in entries_of(character)):
-        kind = entry >> TYPE_AT
+        kind = entry >> TYPE_AT & 0xFF
         if kind in (MARK, JAMO) and solids and not gap and (joined := join(solids[-1], entry)):
             solids[-1] = joined
         elif kind == JAMO or (kind == SOLID and entry >> KIND_AT & 3 != SIGN):
@@ -90,7 +91,7 @@ def spelled(term: str) -> list[Solid]:
         elif kind in (SEPARATOR, SOLID):
             gap = True
     free[:1] = [False] * len(free[:1])
-    return [
+    return tuple(
         Solid(one & CODE, one >> KIND_AT & 3, one >> SCRIPT_AT & ANY_SCRIPT, blank)
         for one, blank in zip(solids, free, strict=True)
-    ]
+    )

@@ -1,0 +1,342 @@
+"""Where terms are in texts: a view is made and searched piece by piece, so that a text of any length takes the same memory.
+
+A piece holds some 16,000 solids; the last of one come again in the next, so that every match and its context stand whole
+in the piece in which it begins. Costs 8 to 15 ns a byte in all.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from curation.filters.safety_terms.characters import DIGIT, GATE_AT, GATE_BITS, KIND_AT, LETTER, SIGN, Characters
+from curation.filters.safety_terms.trie import (
+    LONGER_AT,
+    SUB,
+    WORD,
+    Trie,
+    TrieAt,
+    first_may,
+    pair_may,
+    triple_may,
+    trie_at,
+)
+from curation.filters.safety_terms.view import GAP_COUNT, MANY, N_STATE, UNITS, Solids, fill_view, reset, view_at
+from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, info_of, walk
+from curation.text.jit import inlined, kernel
+from curation.text.memory import Int, address_of
+from curation.text.spans import Bytes, Int64s
+
+__all__ = ["NEAR", "Hits", "Rows", "find"]
+
+NEAR = 40
+"""Solids before and after a match in which its context is looked for."""
+PIECE = 1 << 14
+BEFORE, AFTER = 512, 512
+"""Solids that a piece needs before and after a match: its context, what may cover it, and the context of that."""
+assert min(BEFORE, AFTER) > 2 * SPAN + 2 * NEAR + SPAN
+
+
+class Rows(NamedTuple):
+    """What a row asks of its matches and what it weighs. n_rows is the length of each but the last two."""
+
+    categories: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.int32]
+    is_regex: npt.NDArray[np.bool_]
+    near: npt.NDArray[np.int32]
+    """Number of a set of context words, -1 for none."""
+    unless: npt.NDArray[np.int32]
+    sets: npt.NDArray[np.uint8]
+    """uint8[n_sets, n_words]: 1 where a word is of a set."""
+    n_owners: int
+    """Rows and words."""
+
+
+class Hits(NamedTuple):
+    """Hits of n documents, in no order; of a regex, places where a literal stands, with context.
+
+    All but `thirds` are int64[n_hits].
+    """
+
+    documents: Int64s
+    rows: Int64s
+    spellings: Int64s
+    starts: Int64s
+    """Bytes of the document."""
+    ends: Int64s
+    units: Int64s
+    """Thirds of a unit before it."""
+    thirds: Int64s
+    """int64[n]: units of each document, in thirds."""
+
+
+class _Matches(NamedTuple):
+    """Matches of a piece, in the order of their beginnings. Of words only the first three columns are used."""
+
+    rows: Int64s
+    """Row or word."""
+    first: Int64s
+    last: Int64s
+    spellings: Int64s
+    words_before: Int64s
+    """Matches of words found before it: int64."""
+    valid: npt.NDArray[np.int8]
+    """1 yes, 0 no, -1 not asked yet."""
+
+
+@inlined
+def _longer(values: Int64s, n: Int) -> Int64s:
+    longer = np.empty(2 * len(values), np.int64)
+    longer[:n] = values[:n]
+    return longer
+
+
+@inlined
+def _may_begin(trie: TrieAt, view: View, i: Int) -> bool:
+    """False where no term begins with solid i. A solid before it is there, or the text begins with it."""
+    here = info_of(view, i)
+    gate = here >> GATE_AT
+    first = first_may(trie, gate)
+    if first == 0:
+        return False
+    inside = (
+        here & GAP_COUNT == 0
+        and here >> KIND_AT & 3 == LETTER
+        and i > 0
+        and info_of(view, i - 1) >> KIND_AT & 3 == LETTER
+    )
+    wanted = SUB if inside else SUB | WORD
+    if first & wanted != 0:
+        return True
+    if first & wanted << LONGER_AT == 0:
+        return False
+    if here & MANY:
+        return True
+    if i + 1 >= view.n:
+        return False
+    there = info_of(view, i + 1)
+    if there >> KIND_AT & 3 == SIGN:
+        return True
+    gate = gate << GATE_BITS | there >> GATE_AT
+    pair = pair_may(trie, gate)
+    if pair & wanted != 0:
+        return True
+    if pair & wanted << LONGER_AT == 0:
+        return False
+    if there & MANY:
+        return True
+    if i + 2 >= view.n:
+        return False
+    if info_of(view, i + 2) >> KIND_AT & 3 == SIGN:
+        return True
+    return triple_may(trie, gate << GATE_BITS | info_of(view, i + 2) >> GATE_AT) & wanted != 0
+
+
+@inlined
+def _search(
+    trie: TrieAt, view: View, begin: Int, end: Int, n_rows: Int, found: Found, owners: Int64s, best: Int64s,
+    stamp: Int, matches: _Matches, words: _Matches,
+) -> tuple[Int, Int, Int, _Matches, _Matches]:  # fmt: skip
+    """Matches that begin with solids `begin` to `end`: how many of rows, of words, the stamp to go on with, and both."""
+    rows, first, last, spellings, before, valid = matches
+    word, word_first, word_last, _, _, _ = words
+    n = n_words = 0
+    for i in range(begin, end):
+        if not _may_begin(trie, view, i):
+            continue
+        stamp += 1
+        n_found = walk(trie, view, i, stamp, found)
+        if n + n_found > len(rows):
+            size = n
+            rows, first, last = _longer(rows, size), _longer(first, size), _longer(last, size)
+            spellings, before = _longer(spellings, size), _longer(before, size)
+            valid = np.empty(len(rows), np.int8)
+        if n_words + n_found > len(word):
+            size = n_words
+            word, word_first, word_last = _longer(word, size), _longer(word_first, size), _longer(word_last, size)
+        words_so_far = n_words
+        for k in range(n_found):
+            owner = owners[k]
+            value = best[owner]
+            if owner >= n_rows:
+                word[n_words], word_first[n_words], word_last[n_words] = owner - n_rows, i, value >> 32
+                n_words += 1
+            else:
+                rows[n], first[n], last[n] = owner, i, value >> 32
+                spellings[n], before[n] = value & 0xFFFFFFFF, words_so_far
+                n += 1
+    valid[:n] = -1
+    matches = _Matches(rows, first, last, spellings, before, valid)
+    return n, n_words, stamp, matches, _Matches(word, word_first, word_last, spellings, before, valid)
+
+
+@inlined
+def _stands_near(
+    words: _Matches, n_words: Int, at: Int, begin: Int, end: Int, members: Int, sets: Int, over: Int
+) -> Int:
+    """Whether a word of a set stands near the match from solid `begin` to `end`; over: or lies over it."""
+    k = at - 1
+    while k >= 0 and words.first[k] >= begin - NEAR - SPAN:
+        if sets[members, words.rows[k]] and _is_near(words.first[k], words.last[k], begin, end, over):
+            return 1
+        k -= 1
+    k = at
+    while k < n_words and words.first[k] <= end + NEAR:
+        if sets[members, words.rows[k]] and _is_near(words.first[k], words.last[k], begin, end, over):
+            return 1
+        k += 1
+    return 0
+
+
+@inlined
+def _is_near(first: Int, last: Int, begin: Int, end: Int, over: Int) -> bool:
+    if over:
+        return begin - last <= NEAR and first - end <= NEAR
+    return 0 < begin - last <= NEAR or 0 < first - end <= NEAR
+
+
+@inlined
+def _is_valid(k: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> bool:
+    """Whether match k has its context."""
+    if matches.valid[k] < 0:
+        row, at = matches.rows[k], matches.words_before[k]
+        begin, end = matches.first[k], matches.last[k]
+        valid = 1
+        if rows.near[row] >= 0:
+            valid = _stands_near(words, n_words, at, begin, end, rows.near[row], rows.sets, 0)
+        if valid and rows.unless[row] >= 0:
+            valid = 1 - _stands_near(words, n_words, at, begin, end, rows.unless[row], rows.sets, 1)
+        matches.valid[k] = valid
+    return matches.valid[k] == 1
+
+
+@inlined
+def _is_covered(k: Int, n: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> bool:
+    """Whether match k lies inside of one of another row of its category that weighs as much."""
+    begin, end, row = matches.first[k], matches.last[k], matches.rows[k]
+    m = k - 1
+    while m >= 0 and matches.first[m] > begin - SPAN:
+        if _covers(m, row, begin, end, matches, rows) and _is_valid(m, matches, words, n_words, rows):
+            return True
+        m -= 1
+    m = k + 1
+    while m < n and matches.first[m] == begin:
+        if _covers(m, row, begin, end, matches, rows) and _is_valid(m, matches, words, n_words, rows):
+            return True
+        m += 1
+    return False
+
+
+@inlined
+def _covers(m: Int, row: Int, begin: Int, end: Int, matches: _Matches, rows: Rows) -> bool:
+    other = matches.rows[m]
+    if other == row or matches.last[m] < end or rows.is_regex[other]:
+        return False
+    if rows.categories[other] != rows.categories[row] or rows.weights[other] < rows.weights[row]:
+        return False
+    if matches.last[m] == end and matches.first[m] == begin:
+        return rows.weights[other] > rows.weights[row] or other < row
+    return True
+
+
+@inlined
+def _moved(solids: Solids, first: Int, n: Int) -> None:
+    """Move the solids from `first` on to the front."""
+    for i in range(first, n):
+        solids.info[i - first] = solids.info[i]
+        solids.start[i - first] = solids.start[i]
+        solids.end[i - first] = solids.end[i]
+        solids.units[i - first] = solids.units[i]
+
+
+@inlined
+def _take(hits: Hits, n: Int, document: Int, k: Int, matches: _Matches, solids: Solids) -> Hits:
+    """Write match k as hit n; returns the hits, in longer arrays where there was no room."""
+    if n == len(hits.rows):
+        hits = Hits(
+            _longer(hits.documents, n), _longer(hits.rows, n), _longer(hits.spellings, n), _longer(hits.starts, n),
+            _longer(hits.ends, n), _longer(hits.units, n), hits.thirds,
+        )  # fmt: skip
+    begin, end = matches.first[k], matches.last[k]
+    hits.documents[n], hits.rows[n], hits.spellings[n] = document, matches.rows[k], matches.spellings[k]
+    hits.starts[n], hits.ends[n], hits.units[n] = solids.start[begin], solids.end[end], solids.units[begin]
+    return hits
+
+
+@inlined
+def _empty(n: int) -> Int64s:
+    return np.empty(n, np.int64)
+
+
+class Room(NamedTuple):
+    """Memory of `walk.Found`: made by the caller, since kernels hold its addresses only, which keep nothing alive."""
+
+    best: Int64s
+    stamps: Int64s
+    owners: Int64s
+    walks: Int64s
+
+
+@kernel
+def _find(
+    data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie: Trie, rows: Rows, room: Room
+) -> tuple[Hits, int]:
+    """Hits, and how many there are."""
+    base, trie_in, n_rows = address_of(data), trie_at(trie), len(rows.categories)
+    solids = Solids(_empty(PIECE), _empty(PIECE), _empty(PIECE), _empty(PIECE))
+    at = view_at(solids, characters)
+    best, owners, state = room.best, room.owners, _empty(N_STATE)
+    found = Found(address_of(best), address_of(room.stamps), address_of(owners), address_of(room.walks))
+    matches = _Matches(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), np.empty(256, np.int8))
+    words = _Matches(_empty(256), _empty(256), _empty(256), _empty(1), _empty(1), np.empty(1, np.int8))
+    hits = Hits(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), _empty(256), _empty(len(starts)))
+    last_end, of_document = np.zeros(n_rows, np.int64), np.full(n_rows, -1, np.int64)
+    n_hits = stamp = 0
+    for document in range(len(starts)):
+        reset(state)
+        begin, end = base + starts[document], base + ends[document]
+        p, n, dropped, fresh = begin, 0, 0, 0
+        while True:
+            n, p = fill_view(p, begin, end, characters, at, n, PIECE, state)
+            is_last = p == end
+            view = View(address_of(solids.info), n, 1 if dropped == 0 else 0)
+            first = max(fresh - BEFORE, 0 if dropped == 0 else 4)
+            stop, limit = (n, n) if is_last else (n - SPAN - 4, n - AFTER)
+            n_matches, n_words, stamp, matches, words = _search(
+                trie_in, view, first, stop, n_rows, found, owners, best, stamp, matches, words
+            )
+            for k in range(n_matches):
+                row, here = matches.rows[k], dropped + matches.first[k]
+                if not fresh <= matches.first[k] < limit or not _is_valid(k, matches, words, n_words, rows):
+                    continue
+                if not rows.is_regex[row]:
+                    if of_document[row] == document and here <= last_end[row]:
+                        continue
+                    if _is_covered(k, n_matches, matches, words, n_words, rows):
+                        continue
+                    of_document[row], last_end[row] = document, dropped + matches.last[k]
+                hits = _take(hits, n_hits, document, k, matches, solids)
+                n_hits += 1
+            if is_last:
+                break
+            gone = limit - BEFORE - 4
+            _moved(solids, gone, n)
+            n, dropped, fresh = n - gone, dropped + gone, limit - gone
+        hits.thirds[document] = state[UNITS]
+    return hits, n_hits
+
+
+def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie: Trie, rows: Rows) -> Hits:
+    """Hits of all rows in all texts, in the order in which they weigh: of each document by place."""
+    n_owners = rows.n_owners
+    room = Room(
+        np.empty(n_owners, np.int64),
+        np.zeros(n_owners, np.int64),
+        np.empty(n_owners, np.int64),
+        np.empty(3 * ROOM, np.int64),
+    )
+    hits, n = _find(data, starts, ends, characters, trie, rows, room)
+    cut = [column[:n] for column in hits[:-1]]
+    return Hits(*cut, hits.thirds)

@@ -1,0 +1,134 @@
+"""Everything that the search needs of the lists in use: the trie, what each row asks, and how reports name it.
+
+Some 0.2 s for 5,000 spellings, once for the same lists in a process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from curation.errors import ConfigError, nearest
+from curation.filters.safety_terms.find import Rows
+from curation.filters.safety_terms.spelling import Solid, spelled
+from curation.filters.safety_terms.terms import ContextWord, Term, TermList, read_terms
+from curation.filters.safety_terms.trie import Spelling, Trie, trie_of
+from quality_models.safety_labels import CATEGORY_NAMES
+
+__all__ = ["SHIPPED", "Tables", "checksums_of", "files_of", "tables_for", "tables_of"]
+
+SHIPPED = Path(__file__).resolve().parent / "terms"
+
+
+class Tables(NamedTuple):
+    """Lists, made ready."""
+
+    terms: tuple[Term, ...]
+    spellings: tuple[str, ...]
+    """As written, by the number that hits have; of context words as of terms."""
+    trie: Trie
+    rows: Rows
+
+
+def files_of(files: Sequence[Path], *, shipped: bool) -> list[Path]:
+    """The files of lists in the order in which they count."""
+    return [*(sorted(SHIPPED.glob("*.tsv")) if shipped else ()), *files]
+
+
+def checksums_of(files: Sequence[Path]) -> dict[str, str]:
+    """Name of each file -> digest of its bytes.
+
+    Raises ConfigError for a missing file, and for two of one name, whose rows a report could not tell apart.
+    """
+    found: dict[str, str] = {}
+    for path in files:
+        if path.name in found:
+            raise ConfigError(f"{path}: expected files of terms with different names, found two: rename one")
+        try:
+            found[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise ConfigError(f"{path}: expected a file of terms, found: {error.strerror}: correct `files`") from error
+    return found
+
+
+def tables_for(files: Sequence[Path], off: Sequence[str]) -> Tables:
+    """The tables of lists in files, read anew only if their bytes changed. Raises ConfigError as `read_terms` does."""
+    return _tables_for(tuple(files), tuple(checksums_of(files).values()), tuple(off))
+
+
+@lru_cache(maxsize=8)
+def _tables_for(files: tuple[Path, ...], checksums: tuple[str, ...], off: tuple[str, ...]) -> Tables:
+    assert len(files) == len(checksums)
+    return tables_of([read_terms(path) for path in files], off)
+
+
+def tables_of(lists: Sequence[TermList], off: Sequence[str] = ()) -> Tables:
+    """The tables of lists without the spellings in `off`.
+
+    Raises ConfigError for one in `off` that no list has: it would do nothing.
+    """
+    terms = without(lists, off)
+    spellings: list[Spelling] = []
+    written: list[str] = []
+    for row, term in enumerate(terms):
+        seen: set[tuple[Solid, ...]] = set()
+        for text in term.spellings:
+            solids = spelled(text)
+            if solids not in seen:
+                seen.add(solids)
+                spellings.append(Spelling(solids, term.mode == "word", row))
+                written.append(text)
+    words: dict[tuple[tuple[Solid, ...], str], int] = {}
+    contexts: dict[tuple[ContextWord, ...], int] = {(): -1}
+    near, unless = [
+        [contexts.setdefault(context, len(contexts) - 1) for context in of_terms]
+        for of_terms in ([term.near for term in terms], [term.unless for term in terms])
+    ]
+    sets = [
+        {words.setdefault((spelled(word.word), word.mode), len(words)) for word in context}
+        for context in contexts
+        if context
+    ]
+    for (solids, mode), number in words.items():
+        spellings.append(Spelling(solids, mode == "word", len(terms) + number))
+    members = np.zeros((max(1, len(sets)), max(1, len(words))), np.uint8)
+    for of_set, numbers in enumerate(sets):
+        members[of_set, sorted(numbers)] = 1
+    columns = (
+        [CATEGORY_NAMES.index(term.category) for term in terms],
+        [term.weight for term in terms],
+        [term.mode == "regex" for term in terms],
+        near,
+        unless,
+    )
+    kinds = (np.int32, np.int32, np.bool_, np.int32, np.int32)
+    arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    rows = Rows(*arrays, members, max(1, len(terms) + len(words)))
+    return Tables(tuple(terms), tuple(written), trie_of(spellings), rows)
+
+
+def without(lists: Sequence[TermList], off: Sequence[str]) -> list[Term]:
+    """All terms but the spellings in `off`, which are compared as terms are."""
+    switched_off = {spelled(text): text for text in off}
+    used: set[tuple[Solid, ...]] = set()
+    terms = []
+    for term in (term for one in lists for term in one.terms):
+        left = []
+        for text in term.spellings:
+            solids = spelled(text)
+            if solids in switched_off:
+                used.add(solids)
+            else:
+                left.append(text)
+        if left:
+            terms.append(term._replace(spellings=tuple(left)))
+    for solids, text in switched_off.items():
+        if solids not in used:
+            known = [spelling for one in lists for term in one.terms for spelling in term.spellings]
+            raise ConfigError(f"off: expected terms that a list has, found {text!r}{nearest(text, known)}: remove it")
+    return terms
