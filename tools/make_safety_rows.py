@@ -40,6 +40,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -327,34 +328,29 @@ def read_patterns(folder: Path = FOLDER) -> list[Pattern]:
     return made
 
 
-def rows_of(pattern: Pattern, count: int) -> Iterator[dict[str, object]]:
+def rows_of(pattern: Pattern, count: int) -> Iterator[dict[str, Any]]:
     """Up to `count` different rows of a pattern; fewer where it has fewer values."""
     seen = set()
     for variant in range(4 * count):
         text = drawn(pattern.text, pattern.slots, Draws(f"{pattern.id}/{variant}"), pattern.where).strip()
         if text and text not in seen:
             seen.add(text)
-            yield {
-                "text": text,
-                "lang": pattern.lang,
-                "labels": list(pattern.labels),
-                "pattern": pattern.id,
-                "split": pattern.split,
-            }
+            labels = list(pattern.labels)
+            yield {"text": text, "lang": pattern.lang, "labels": labels, "pattern": pattern.id, "split": pattern.split}
         if len(seen) == count:
             return
 
 
-def make_rows(patterns: list[Pattern], count: int) -> list[dict[str, object]]:
+def make_rows(patterns: list[Pattern], count: int) -> list[dict[str, Any]]:
     """The rows of all patterns: no text twice, none of the train split that is in the test split.
 
     Raises:
         ConfigError: a text that comes out with two sets of labels.
     """
-    kept: dict[str, dict[str, object]] = {}
+    kept: dict[str, dict[str, Any]] = {}
     for pattern in sorted(patterns, key=lambda p: SPLITS.index(p.split), reverse=True):
         for row in rows_of(pattern, count):
-            other = kept.setdefault(str(row["text"]), row)
+            other = kept.setdefault(row["text"], row)
             if other["labels"] != row["labels"]:
                 raise ConfigError(
                     f"{pattern.where}: {row['text']!r} comes out as {row['labels'] or 'harmless'}, and as "
@@ -363,14 +359,13 @@ def make_rows(patterns: list[Pattern], count: int) -> list[dict[str, object]]:
     return list(kept.values())
 
 
-def counts_of(rows: list[dict[str, object]]) -> str:
+def counts_of(rows: list[dict[str, Any]]) -> str:
     """A table: rows and patterns by language, split and label."""
     rows_by: Counter[tuple[str, str, str]] = Counter()
-    patterns_by: dict[tuple[str, str, str], set[object]] = {}
+    patterns_by: dict[tuple[str, str, str], set[str]] = {}
     for row in rows:
-        labels = row["labels"] if isinstance(row["labels"], list) else []
-        for label in labels or ["harmless"]:
-            key = str(row["lang"]), str(row["split"]), str(label)
+        for label in row["labels"] or ["harmless"]:
+            key = row["lang"], row["split"], label
             rows_by[key] += 1
             patterns_by.setdefault(key, set()).add(row["pattern"])
     order = ("harmless", *CATEGORY_NAMES)
