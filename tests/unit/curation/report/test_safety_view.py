@@ -255,3 +255,15 @@ def test_facts_are_in_the_marker(tmp_path: Path) -> None:
     folder = done(tmp_path, TEXTS)
     (marker,) = folder.glob("steps/*safety_terms*/_done.json")
     assert set(read_json(marker)["facts"]) >= {"terms", "different_terms"}
+
+
+def test_a_damaged_step_leaves_the_other_readable(tmp_path: Path) -> None:
+    """Its file is named as a problem; samples of the other have no marks then."""
+    folder = done(tmp_path, TEXTS, "[safety_model, safety_terms]")
+    (verdicts,) = folder.glob("steps/*safety_terms*/*.arrow")
+    verdicts.chmod(0o644)
+    verdicts.write_bytes(verdicts.read_bytes()[:200])
+    page = Page(write_report(folder))
+    assert "mark" not in page.tags
+    assert verdicts.name in page.text
+    assert page.row("safety_model.hate")[1:6] == ["2", "1", "8.3 %", "1", "0"]
