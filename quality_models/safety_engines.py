@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from quality_models.lm_batches import batches, shapes
-from quality_models.safety_encoder import Encoder, EncoderShape
+from quality_models.safety_encoder import Encoder
 from quality_models.safety_export import SOURCE
 
-__all__ = ["Engine", "OnnxEngine", "TorchEngine", "torch_from_encoder", "torch_from_folder"]
+__all__ = ["Engine", "OnnxEngine", "TorchEngine", "has_gpu", "torch_from_encoder", "torch_from_folder"]
 
 Ids = npt.NDArray[np.int32]
 Logits = npt.NDArray[np.float32]
@@ -160,22 +160,22 @@ def torch_from_encoder(encoder: Encoder) -> Any:
         import torch
         from transformers import BertForSequenceClassification
 
-    shape, weights = encoder
-    model = BertForSequenceClassification(_bert_config(shape, len(weights["head.out.bias"])))
+    model = BertForSequenceClassification(_bert_config(encoder))
     heads = {"head.dense": "bert.pooler.dense", "head.out": "classifier"}
     state = {}
-    for name, values in weights.items():
+    for name, values in encoder.weights.items():
         before, _, last = name.rpartition(".")
         state[f"{heads[before]}.{last}" if before in heads else f"bert.{name}"] = torch.from_numpy(
             np.array(values, np.float32)
         )
-    model.load_state_dict(state, strict=False)
+    model.load_state_dict(state)
     return model
 
 
-def _bert_config(shape: EncoderShape, n_labels: int) -> Any:
+def _bert_config(encoder: Encoder) -> Any:
     from transformers import BertConfig
 
+    shape, weights = encoder
     return BertConfig(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
@@ -183,9 +183,9 @@ def _bert_config(shape: EncoderShape, n_labels: int) -> Any:
         num_attention_heads=shape.heads,
         intermediate_size=shape.intermediate,
         max_position_embeddings=shape.positions,
-        type_vocab_size=1,
+        type_vocab_size=len(weights["embeddings.token_type_embeddings.weight"]),
         layer_norm_eps=shape.eps,
-        num_labels=n_labels,
+        num_labels=len(weights["head.out.bias"]),
     )
 
 
@@ -212,6 +212,3 @@ def has_gpu() -> bool:
 
 def _short(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-LoadEngine = Callable[[], Engine]
