@@ -22,10 +22,10 @@ A pattern's id is its file and 8 digits of the hash of its text, so it is stable
 not part of it. Of each pattern up to `--per-pattern` different rows are drawn, with hashes as the only source of chance:
 the same files make the same rows under every Python. The row: {"text", "lang", "labels", "pattern", "split"}.
 
-Refused, with file and line: unknown slots, labels and splits, slots that hold themselves, the same
-pattern twice, and a pattern that stands in both splits with only blanks, digits, signs or emoji changed. Rows of the train split
-that come out equal to a row of the test split are left out, and one text with two sets of labels is an error.
-Costs: some 20,000 rows a second.
+Refused, with file and line: unknown slots, labels and splits, slots that hold themselves, the same pattern or id twice,
+a pattern that stands in both splits with only blanks, digits, signs or emoji changed, and one text with two sets of
+labels. Rows of the train split that come out equal to a row of the test split are left out.
+Costs: some 15,000 rows a second.
 """
 
 from __future__ import annotations
@@ -147,6 +147,8 @@ def names_in(text: str, where: str) -> Iterator[str]:
             yield from names_in(piece[1:], where)
         elif len(parts := alternatives(piece)) > 1:
             for part in parts:
+                if re.match(r"~\w", part):
+                    raise ConfigError(f"{where}: expected {{~word}} as an alternative, found {part!r}; add braces")
                 yield from names_in(part, where)
         elif NAME.match(piece):
             yield piece
@@ -262,9 +264,8 @@ def section_of(line: str, where: str) -> tuple[str, str, tuple[str, ...]]:
         raise ConfigError(f"{where}: expected `@ LANG train|test LABEL,LABEL`, found {line!r}")
     for label in words[2:]:
         if label not in CATEGORY_NAMES:
-            raise ConfigError(
-                f"{where}: expected labels of {', '.join(CATEGORY_NAMES)}, found {label!r}{nearest(label, CATEGORY_NAMES)}"
-            )
+            known = ", ".join(CATEGORY_NAMES)
+            raise ConfigError(f"{where}: expected labels of {known}, found {label!r}{nearest(label, CATEGORY_NAMES)}")
     return words[0], words[1], tuple(sorted(set(words[2:]), key=CATEGORY_NAMES.index))
 
 
@@ -276,9 +277,9 @@ def patterns_of(path: Path) -> list[Pattern]:
     """
     shared_file = path.with_name(f"{path.name.split('_')[0]}_slots.txt")
     shared, shared_places = slots_of(shared_file) if shared_file.exists() and shared_file != path else ({}, {})
-    own, own_places = slots_of(path)
+    own, places = slots_of(path)
     slots = shared | own
-    check_slots(slots, shared_places | own_places)
+    check_slots(slots, shared_places | places)
     section, made = None, []
     for line, where in lines_of(path):
         if line.startswith("$"):
@@ -314,11 +315,11 @@ def read_patterns(folder: Path = FOLDER) -> list[Pattern]:
     texts: dict[str, Pattern] = {}
     letters: dict[str, Pattern] = {}
     for pattern in made:
-        if other := texts.get(pattern.text):
+        if other := texts.get(pattern.text) or texts.get(pattern.id):
             raise ConfigError(
                 f"{pattern.where}: the same pattern stands at {other.where} already; delete one: {pattern.text!r}"
             )
-        texts[pattern.text] = pattern
+        texts[pattern.text] = texts[pattern.id] = pattern
         other = letters.setdefault(bare(pattern.text) or pattern.text, pattern)
         if other.split != pattern.split:
             raise ConfigError(

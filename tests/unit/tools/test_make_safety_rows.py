@@ -91,6 +91,7 @@ def test_slots_of_a_language_serve_all_its_files(tool: Any, tmp_path: Path) -> N
         ("@ zh train\na}\n", "a closing one too many"),
         ("@ zh train\n{#9-1}\n", "expected a range"),
         ("@ zh train\n{两 个}\n", r"write \{ for a brace"),
+        ("@ zh train\n{a|~b}\n", "expected {~word} as an alternative"),
         ("$a =\n@ zh train\nx\n", "expected `$name = value"),
         ("$a = 1\n$a = 2\n@ zh train\nx\n", "zh_x.txt:1 already"),
         ("$a = {b}\n$b = {a}\n@ zh train\nx\n", "holds itself"),
