@@ -93,8 +93,12 @@ def _open_shipped(shipped: ShippedModel, engine: EngineName, threads: int) -> Sa
             return OnnxEngine(shipped.folder() / ONNX_NAME, threads)
         return TorchEngine(torch_from_encoder(shipped.merged()[0]), _device(), window, E5_PAD, threads)
 
+    def prepare() -> None:
+        if used == "onnx":
+            shipped.folder()
+
     identity = {"model": SHIPPED_NAME, **shipped.sources, **_engine_identity(used)}
-    return SafetyModel(identity, shipped.settings, shipped.tokenizer.parent, load)
+    return SafetyModel(identity, shipped.settings, shipped.tokenizer.parent, load, make=prepare)
 
 
 def _open_folder(folder: Path, engine: EngineName, threads: int) -> SafetyModel:
@@ -182,6 +186,8 @@ class SafetyModel:
     load: Callable[[int], Engine]
     positions: int | None = None
     windows: WindowSizes | None = None
+    make: Callable[[], None] | None = None
+    """Writes what `load` reads."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -206,11 +212,21 @@ class SafetyModel:
         own = self.settings.stride if max_tokens in (None, self.settings.max_tokens) else max(1, longest * 3 // 4)
         return dataclasses.replace(self, windows=WindowSizes(longest, stride or own, max_windows))
 
+    def prepare(self) -> None:
+        """Make what lies in the cache, and look at the windows, before a run. Raises ValueError as `probabilities` does."""
+        self._check_windows()
+        if self.make is not None:
+            self.make()
+
+    def _check_windows(self) -> Specials:
+        specials = self._tokenizer[1]
+        self.sizes.check(len(specials.before) + len(specials.after))
+        return specials
+
     def probabilities(self, texts: Sequence[str]) -> Windows:
         """What it says of texts, by windows. Raises ValueError where the model cannot be loaded."""
-        tokenizer, specials = self._tokenizer
-        self.sizes.check(len(specials.before) + len(specials.after))
-        found = cut(tokenizer, specials, texts, self.sizes, normalised=self.settings.normalised)
+        specials = self._check_windows()
+        found = cut(self._tokenizer[0], specials, texts, self.sizes, normalised=self.settings.normalised)
         logits = self._engine.logits(found.ids)
         share = np.where(found.total > 0, found.read / np.maximum(found.total, 1), np.nan).astype(np.float32)
         probabilities = self.settings.probabilities(logits)
