@@ -6,7 +6,8 @@ folder or hub name in transformers' format with model_type bert, *.safetensors a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from quality_models.e5_file import find_e5, find_e5_tokenizer, read_e5
 from quality_models.lm_folder import digest, find_folder, read_json
 from quality_models.safety_training_rows import file_sha256
 
-__all__ = ["E5", "Base", "load_base"]
+__all__ = ["E5", "Base", "load_base", "quietly", "read_weights"]
 
 E5 = "e5"
 E5_NAME = "multilingual-e5-small"
@@ -103,8 +104,6 @@ def _from_e5(labels: Sequence[str], layers: int | None) -> Base:
 
 
 def _from_folder(name: str, labels: Sequence[str], layers: int | None) -> Base:
-    from transformers import BertForSequenceClassification
-
     folder = find_folder(name)
     known = read_json(folder / "config.json")
     if known.get("model_type") != "bert":
@@ -118,12 +117,42 @@ def _from_folder(name: str, labels: Sequence[str], layers: int | None) -> Base:
             )
     same = [known.get("id2label", {}).get(str(at)) for at in range(len(labels))] == list(labels)
     config = _config({k: v for k, v in known.items() if k != "num_labels"}, labels, layers, name)
-    model, loading = BertForSequenceClassification.from_pretrained(
-        folder, config=config, dtype=torch.float32, ignore_mismatched_sizes=True, local_files_only=True,
-        output_loading_info=True,
-    )  # fmt: skip
+    model, loading = read_weights(folder, name, config=config, ignore_mismatched_sizes=True, output_loading_info=True)
     fresh = "bert.pooler.dense.weight" in loading["missing_keys"]
     if not same:  # of other labels: equal sizes mean nothing
         model.classifier.reset_parameters()
     facts = {"name": folder.name if folder == Path(name).expanduser() else name, "sha256": digest(weights)}
     return Base(model, tokenizer, {**facts, "layers": config.num_hidden_layers}, fresh=fresh)
+
+
+def read_weights(folder: Path, name: str, **options: Any) -> Any:
+    """transformers' BertForSequenceClassification of a folder, float32, with neither progress bar nor report.
+
+    Raises:
+        ValueError: the folder holds no such weights.
+    """
+    from transformers import BertForSequenceClassification
+
+    with quietly():
+        try:
+            return BertForSequenceClassification.from_pretrained(
+                folder, dtype=torch.float32, local_files_only=True, **options
+            )
+        except (OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{name}: expected the weights of a BERT, found {error}; copy the folder again") from error
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """transformers without its bars, and without its report of what is missing by intent: the head."""
+    from transformers.utils import logging
+
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()

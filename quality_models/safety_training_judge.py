@@ -18,6 +18,7 @@ import torch
 from quality_models.lm_folder import read_json
 from quality_models.lm_tokens import read_tokenizer
 from quality_models.safety_settings import MAX_TOKENS, STRIDE, SafetySettings, read_settings
+from quality_models.safety_training_base import read_weights
 from quality_models.safety_training_batches import Encoded, batches, encoded, padded_places
 from quality_models.safety_training_network import forward_from, forward_to
 from quality_models.safety_training_rows import Row
@@ -105,10 +106,4 @@ def evaluate(
 
 
 def _load(folder: Path) -> Any:
-    from transformers import BertForSequenceClassification
-
-    try:
-        model = BertForSequenceClassification.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{folder}: expected a trained classifier of type bert, found {error}") from error
-    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+    return read_weights(folder, str(folder)).to("cuda" if torch.cuda.is_available() else "cpu")

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import save_file
 
 from quality_models.safety_lora import lora_tensors, merge, round_to_half
-from quality_models.safety_training_base import Base
+from quality_models.safety_training_base import Base, quietly
 from quality_models.safety_training_settings import TrainingSettings
 
 __all__ = [
@@ -56,16 +56,11 @@ def plain_model(base: Base) -> Any:
 
 def write_model(base: Base, folder: Path) -> None:
     """config.json, model.safetensors, tokenizer.json, each complete or not there."""
-    from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
-
     folder.mkdir(parents=True, exist_ok=True)
     beside = folder / f".new.{os.getpid()}"
     try:
-        bars = is_progress_bar_enabled()
-        disable_progress_bar()
-        base.model.save_pretrained(beside)
-        if bars:
-            enable_progress_bar()
+        with quietly():
+            base.model.save_pretrained(beside)
         shutil.copyfile(base.tokenizer, beside / "tokenizer.json")
         for path in sorted(beside.iterdir()):
             path.chmod(READABLE)

@@ -14,7 +14,7 @@ TELLING = {"gambling": "casino bet jackpot".split(), "hate": "scum vermin".split
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *PLAIN, *(word for words in TELLING.values() for word in words)]
 
 
-def toy_base(folder: Path, layers: int = 3) -> Path:
+def toy_base(folder: Path, layers: int = 2) -> Path:
     """A folder in transformers' format with random weights."""
     import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -26,7 +26,7 @@ def toy_base(folder: Path, layers: int = 3) -> Path:
         max_position_embeddings=64, pad_token_id=0, initializer_range=0.2,
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    BertModel(config).save_pretrained(folder)
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -41,10 +41,11 @@ def toy_rows(n: int, seed: int = 0) -> list[Row]:
     draw = random.Random(seed)
     rows = []
     for at in range(n):
-        words = [draw.choice(PLAIN) for _ in range(draw.randint(4, 14))]
+        words = [draw.choice(PLAIN) for _ in range(draw.randint(2, 8))]
         labels = [[], ["gambling"], ["hate"], ["gambling", "hate"], [], ["gambling"]][at % 6]
         for label in labels:
-            words.insert(draw.randrange(len(words)), draw.choice(TELLING[label]))
+            for _ in range(3):
+                words.insert(draw.randrange(len(words)), draw.choice(TELLING[label]))
         lang = "eng" if at % 4 else "zho"
         rows.append(
             Row(" ".join(words), tuple(labels), lang, f"group {seed} {at // 2}", licence="CC0", where=f"toy:{at}")

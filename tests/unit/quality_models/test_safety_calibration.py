@@ -54,7 +54,8 @@ def test_platt_finds_the_slope_that_made_the_labels() -> None:
     hits = draw.random(20_000) < 1 / (1 + np.exp(-(0.7 * logits - 1)))
     assert fit_platt(logits, hits) == pytest.approx((0.7, -1), abs=0.06)
     separable = fit_platt(np.array([-20.0, -10, 10, 20]), np.array([0, 0, 1, 1]))
-    assert separable[0] > 0 and all(map(math.isfinite, separable))
+    assert separable[0] > 0
+    assert all(map(math.isfinite, separable))
     assert fit_platt(np.array([1.0, 2.0]), np.zeros(2)) == (1.0, 0.0)
     assert fit_platt(-logits, hits) == (1.0, 0.0), "a model that is wrong is not turned round"
 

@@ -123,7 +123,7 @@ def test_no_group_and_no_text_is_on_both_sides(rows: list[Row], seed: int) -> No
         sides = [{keys(rows[at]) for at in parts[name]} - {""} for name in ("train", "dev")]
         assert not sides[0] & sides[1]
         assert not sides[0] & ({keys(rows[at]) for at in parts["test"]} - {""})
-    assert [at for at in parts["test"]] == [at for at, row in enumerate(rows) if row.split == "test"]
+    assert parts["test"] == [at for at, row in enumerate(rows) if row.split == "test"]
     assert parts == split_rows(rows, 0.2, seed)
 
 
