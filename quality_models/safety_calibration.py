@@ -31,6 +31,8 @@ LANGUAGE_HITS, LANGUAGE_OTHERS = 50, 100
 """Rows of the development part, with and without a label, from which on a language gets a threshold of its own for it."""
 
 NEVER = 1.0
+LEAST = 0.5
+"""No threshold is lower: what is more likely harmless is not flagged, though a few such would not spoil the precision."""
 
 
 class Measured(NamedTuple):
@@ -191,13 +193,13 @@ def thresholds_of(
             notes.append(
                 f"{label}: no threshold reaches a precision of {precision:g} on the development part; it is off"
             )
-        default[label] = max(wanted, float(calm[at]))
+        default[label] = max(wanted, float(calm[at]), LEAST)
         long[label] = max(default[label], float(calm_long[at]))
         for language in sorted(set(languages)):
             of = np.array([one == language for one in languages])
             if hits[of, at].sum() < LANGUAGE_HITS or (1 - hits[of, at]).sum() < LANGUAGE_OTHERS:
                 continue
-            own = max(precise(probabilities[of, at], hits[of, at], precision), float(calm[at]))
+            own = max(precise(probabilities[of, at], hits[of, at], precision), float(calm[at]), LEAST)
             by_language.setdefault(language, {})[label] = own
     return Thresholds(default, long, by_language, notes)
 

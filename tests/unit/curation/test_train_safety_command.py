@@ -87,15 +87,21 @@ def test_the_folder_is_whole(trained: Path) -> None:
 
 
 def test_the_model_tells_labels_apart(trained: Path) -> None:
-    """On rows that it has not seen, by the thresholds that were written; an advert at a text's end counts too."""
-    settings = read_settings(json.loads((trained / "safety.json").read_text()), {}, "safety.json")
+    """On rows that it has not seen; an advert at a long text's end counts too."""
     found = evaluate(trained, rows := toy_rows(120, seed=9))
-    limits = np.array([settings.default[label] for label in LABELS])
-    right = np.mean([[label in row.labels for label in LABELS] for row in rows] == (found >= limits))
+    right = np.mean([[label in row.labels for label in LABELS] for row in rows] == (found >= 0.5))
     assert right > 0.9
     long = Row("the cat sits on a mat " * 20 + "casino bet jackpot casino")
     plain = Row("the cat sits on a mat " * 20)
     assert evaluate(trained, [long])[0, 0] > 0.5 > evaluate(trained, [plain])[0, 0]
+
+
+def test_harmless_documents_are_left_alone(trained: Path, folder: Path) -> None:
+    """Of the documents of `--good` no more are flagged than was asked for."""
+    settings = read_settings(json.loads((trained / "safety.json").read_text()), {}, "safety.json")
+    good = read_rows([folder / "good.jsonl"], harmless=True)
+    limits = np.array([settings.long[label] for label in LABELS], np.float32)
+    assert (evaluate(trained, good) >= limits).any(axis=1).mean() <= 0.3
 
 
 def test_adapter_on_base_is_the_model(trained: Path, base: Path) -> None:
