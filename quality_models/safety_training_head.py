@@ -41,7 +41,7 @@ def start_head(model: Any, read: Callable[[], object], wanted: npt.NDArray[np.fl
         read()
     finally:
         handle.remove()
-    features = torch.cat(seen)
+    features = torch.cat(seen).sort(dim=0).values  # batches come in any order: sums must not depend on it
     spread = features.std(0).clamp(min=LEAST_SPREAD)
     share = torch.from_numpy(wanted).mean(0).clamp(1e-4, 1 - 1e-4)
     dense, classifier = model.bert.pooler.dense, model.classifier

@@ -79,23 +79,27 @@ def train_safety(
         progress = trainer.train(checkpoint)
     tensors = adapter_tensors(base.model) if settings.adapter else {}
     plain_model(base)
-    facts: dict[str, Any] = {
-        "format": FORMAT,
-        "labels": list(used),
-        "max_tokens": settings.max_tokens,
-        "stride": _stride(settings.max_tokens),
-        "normalised": True,
-        "base": base.facts,
-        "data": {"files": data, "rows": counts, "counts": row_counts(parts)},
-        "settings": dataclasses.asdict(settings) | {"learning_rate": settings.rate},
-        "versions": versions(),
-    }
+    facts = _origins(used, base, settings) | {"data": {"files": data, "rows": counts, "counts": row_counts(parts)}}
     facts |= _calibrated(base, used, parts, harmless, settings, calibration)
     facts["metrics"]["history"] = progress.history
     _write(base, output, settings, facts, tensors, card_notes)
     if onnx:
         export_onnx(output)
     return facts
+
+
+def _origins(labels: Sequence[str], base: Base, settings: TrainingSettings) -> dict[str, Any]:
+    """What is known before the model is measured."""
+    return {
+        "format": FORMAT,
+        "labels": list(labels),
+        "max_tokens": settings.max_tokens,
+        "stride": _stride(settings.max_tokens),
+        "normalised": True,
+        "base": base.facts,
+        "settings": dataclasses.asdict(settings) | {"learning_rate": settings.rate},
+        "versions": versions(),
+    }
 
 
 def _stride(max_tokens: int) -> int:

@@ -18,7 +18,7 @@ from quality_models.safety_encoder import LINEARS, read_encoder
 from quality_models.safety_settings import read_settings
 from quality_models.safety_tensors import read_tensors
 from quality_models.safety_training_judge import evaluate
-from quality_models.safety_training_rows import Row
+from quality_models.safety_training_rows import Row, read_rows
 from tests.safety_toy import LABELS, toy_base, toy_rows, write_rows
 
 TOY = "--epochs 8 --batch-tokens 256 --learning-rate 0.01 --max-tokens 32 --precision 0.9 --seed 1".split()
@@ -91,9 +91,9 @@ def test_the_model_tells_labels_apart(trained: Path) -> None:
     found = evaluate(trained, rows := toy_rows(120, seed=9))
     right = np.mean([[label in row.labels for label in LABELS] for row in rows] == (found >= 0.5))
     assert right > 0.9
-    long = Row("the cat sits on a mat " * 20 + "casino bet jackpot casino")
-    plain = Row("the cat sits on a mat " * 20)
-    assert evaluate(trained, [long])[0, 0] > 0.5 > evaluate(trained, [plain])[0, 0]
+    plain = "the cat sits on a mat " * 20
+    last, none = evaluate(trained, [Row(plain + "casino bet jackpot casino"), Row(plain)])
+    assert last[0] > none[0] + 0.1
 
 
 def test_harmless_documents_are_left_alone(trained: Path, folder: Path) -> None:
