@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from curation.filters.safety_terms.characters import DIGIT, GATE_AT, GATE_BITS, KIND_AT, LETTER, SIGN, Characters
 from curation.filters.safety_terms.trie import (
+    HALF,
     LONGER_AT,
     SUB,
     WORD,
@@ -20,11 +21,12 @@ from curation.filters.safety_terms.trie import (
     TrieAt,
     first_may,
     pair_may,
+    quad_may,
     triple_may,
     trie_at,
 )
 from curation.filters.safety_terms.view import GAP_COUNT, MANY, N_STATE, UNITS, Solids, fill_view, reset, view_at
-from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, info_of, walk
+from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, info_of, may_match, walk
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of
 from curation.text.spans import Bytes, Int64s
@@ -94,12 +96,31 @@ def _longer(values: Int64s, n: Int) -> Int64s:
 
 
 @inlined
+def _ends_word(view: View, i: Int) -> bool:
+    """Whether a term that must end as a word may do so before solid i."""
+    if i >= view.n:
+        return True
+    info = info_of(view, i)
+    return info & GAP_COUNT != 0 or info >> KIND_AT & 3 != LETTER
+
+
+@inlined
+def _may_end(may: Int, inside: bool, view: View, i: Int) -> bool:
+    """Whether a term may be the letters before solid i. inside: they begin inside of a word."""
+    if may & (WORD | SUB | HALF) == 0:
+        return False
+    if may & SUB:
+        return True
+    return not inside and (may & HALF != 0 or _ends_word(view, i))
+
+
+@inlined
 def _may_begin(trie: TrieAt, view: View, i: Int) -> bool:
     """False where no term begins with solid i. A solid before it is there, or the text begins with it."""
     here = info_of(view, i)
-    gate = here >> GATE_AT
-    first = first_may(trie, gate)
-    if first == 0:
+    gates = here >> GATE_AT
+    may = first_may(trie, gates)
+    if may == 0:
         return False
     inside = (
         here & GAP_COUNT == 0
@@ -107,31 +128,43 @@ def _may_begin(trie: TrieAt, view: View, i: Int) -> bool:
         and i > 0
         and info_of(view, i - 1) >> KIND_AT & 3 == LETTER
     )
-    wanted = SUB if inside else SUB | WORD
-    if first & wanted != 0:
+    longer = SUB << LONGER_AT if inside else (SUB | WORD) << LONGER_AT
+    if here & MANY or _may_end(may, inside, view, i + 1):
         return True
-    if first & wanted << LONGER_AT == 0:
-        return False
-    if here & MANY:
-        return True
-    if i + 1 >= view.n:
+    if may & longer == 0 or i + 1 >= view.n:
         return False
     there = info_of(view, i + 1)
     if there >> KIND_AT & 3 == SIGN:
         return True
-    gate = gate << GATE_BITS | there >> GATE_AT
-    pair = pair_may(trie, gate)
-    if pair & wanted != 0:
-        return True
-    if pair & wanted << LONGER_AT == 0:
+    gates = gates << GATE_BITS | there >> GATE_AT
+    may = pair_may(trie, gates)
+    if may == 0:
         return False
-    if there & MANY:
+    if _may_end(may, inside, view, i + 2) or (there & MANY and may & longer):
         return True
-    if i + 2 >= view.n:
+    if may & longer == 0 or i + 2 >= view.n:
         return False
-    if info_of(view, i + 2) >> KIND_AT & 3 == SIGN:
+    return _may_go_on(trie, view, i + 2, gates, inside, longer)
+
+
+@inlined
+def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longer: Int) -> bool:
+    """The same for the third letter and the fourth. gates: hashes of the first two."""
+    here = info_of(view, i)
+    if here >> KIND_AT & 3 == SIGN:
         return True
-    return triple_may(trie, gate << GATE_BITS | info_of(view, i + 2) >> GATE_AT) & wanted != 0
+    gates = gates << GATE_BITS | here >> GATE_AT
+    may = triple_may(trie, gates)
+    if may == 0:
+        return False
+    if _may_end(may, inside, view, i + 1) or (here & MANY and may & longer):
+        return True
+    if may & longer == 0 or i + 1 >= view.n:
+        return False
+    there = info_of(view, i + 1)
+    if there >> KIND_AT & 3 == SIGN:
+        return True
+    return quad_may(trie, gates << GATE_BITS | there >> GATE_AT) & longer != 0
 
 
 @inlined
@@ -144,7 +177,7 @@ def _search(
     word, word_first, word_last, _, _, _ = words
     n = n_words = 0
     for i in range(begin, end):
-        if not _may_begin(trie, view, i):
+        if not _may_begin(trie, view, i) or not may_match(trie, view, i):
             continue
         stamp += 1
         n_found = walk(trie, view, i, stamp, found)

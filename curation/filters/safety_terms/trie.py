@@ -1,18 +1,20 @@
 """The trie of all spellings of all terms, and the tables by which the search skips nearly every place of a text.
 
 An edge is labelled with a letter of the view and whether the term has a blank before it. Where a walk may begin
-is asked of three small tables first, by hashes of the first, the first two and the first three letters, in which a letter
+is asked of three small tables first, by hashes of the first one to four letters, in which a letter
 and what may stand for it are one (`characters.gate_of`). Some 10 us a spelling to make.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from curation.errors import ConfigError
 from curation.filters.safety_terms.characters import GATE_BITS, LETTER, UNSPACED, gate_of
 from curation.filters.safety_terms.spelling import FIRST_SYLLABLE, LAST_SYLLABLE, Solid
 from curation.text.jit import inlined
@@ -20,10 +22,14 @@ from curation.text.memory import Int, address_of, byte_at, load32, load64
 
 __all__ = [
     "FIRST_AT",
+    "FREE_EDGES",
+    "HALF",
+    "IS_END",
     "LAST_AT",
     "LENGTH_AT",
     "SCRIPTS_AT",
     "SUB",
+    "TIGHT_EDGES",
     "UNBROKEN",
     "WORD",
     "Spelling",
@@ -32,7 +38,9 @@ __all__ = [
     "ends_at",
     "first_may",
     "follow",
+    "node_of",
     "pair_may",
+    "quad_may",
     "triple_may",
     "trie_at",
     "trie_of",
@@ -40,14 +48,22 @@ __all__ = [
 
 ODD = 0x9E3779B97F4A7C15
 FREE_AT = 21
+"""Of a label: whether the term has a blank before the letter."""
 NODE_AT = 22
 FIRST_BITS = PAIR_BITS = 16
-TRIPLE_BITS = 18
+TRIPLE_BITS = QUAD_BITS = 18
 
-WORD, SUB = 1, 2
-"""Bits of the tables: a term of mode word, or of mode sub, may begin so (and end, if it is no longer)."""
-LONGER_AT = 2
-"""The same bits, higher: a longer one."""
+WORD, SUB, HALF = 1, 2, 4
+"""Bits of the tables: these letters may be a term that must begin and end as a word, one that need not begin so, or one that
+must begin so but may end anywhere."""
+LONGER_AT = 3
+"""The same bits, higher: a longer one may begin with them. A term is a WORD for these if its first letter must begin one."""
+TIGHT_EDGES, FREE_EDGES, IS_END, ONLY = 1, 2, 4, 8
+"""Bits of a node: what leads on from it, whether a spelling ends there, and whether it has one edge only."""
+LABEL_AT, TO_AT = 8, 32
+NODE_BITS = 20
+"""A slot of the table of edges: node, label, node that it leads to."""
+NO_EDGE = 2**64 - 1
 
 UNBROKEN = 2
 """Bit of a spelling's facts, beside WORD: it holds letters of scripts without blanks, so gaps may be anywhere."""
@@ -68,10 +84,11 @@ class Spelling(NamedTuple):
 class Trie(NamedTuple):
     """A trie, see above."""
 
-    keys: npt.NDArray[np.uint64]
-    """uint64[n_slots], a power of two: node and label; 0 where the slot is free."""
-    nodes: npt.NDArray[np.int32]
-    """int32[n_slots]: the node that a key leads to."""
+    edges: npt.NDArray[np.uint64]
+    """uint64[n_slots], a power of two: node, label and the node that they lead to; all ones where the slot is free. Only of
+    nodes with more than one edge."""
+    nodes: npt.NDArray[np.int64]
+    """int64[n_nodes]: TIGHT_EDGES | FREE_EDGES | IS_END, and of the only edge of a node ONLY, its label and where it leads."""
     offsets: npt.NDArray[np.int32]
     """int32[n_nodes + 1]: the spellings that end at a node are `ending[offsets[node]:offsets[node + 1]]`."""
     ending: npt.NDArray[np.int32]
@@ -82,6 +99,7 @@ class Trie(NamedTuple):
     first: npt.NDArray[np.uint8]
     pair: npt.NDArray[np.uint8]
     triple: npt.NDArray[np.uint8]
+    quad: npt.NDArray[np.uint8]
 
 
 def trie_of(spellings: Iterable[Spelling]) -> Trie:
@@ -89,7 +107,7 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
     edges: dict[int, int] = {}
     ending: list[list[int]] = [[]]
     owners, facts = [], []
-    gates = [np.zeros(1 << bits, np.uint8) for bits in (FIRST_BITS, PAIR_BITS, TRIPLE_BITS)]
+    gates = [np.zeros(1 << bits, np.uint8) for bits in (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS)]
     for number, (solids, word, owner) in enumerate(spellings):
         node = 0
         for solid in solids:
@@ -99,12 +117,11 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
         ending[node].append(number)
         owners.append(owner)
         facts.append(_facts(solids, word))
-        _open(gates, solids, WORD if word and solids[0].kind == LETTER else SUB)
-    keys, nodes = _hash_table(edges)
+        _open(gates, solids, word)
     offsets = np.cumsum([0, *map(len, ending)])
     flat = [number for numbers in ending for number in numbers]
     as_int32 = (np.array(values, np.int32) for values in (offsets, flat, owners, facts))
-    return Trie(keys, nodes, *as_int32, *gates)
+    return Trie(*_edge_tables(edges, [bool(numbers) for numbers in ending]), *as_int32, *gates)
 
 
 def _facts(solids: Sequence[Solid], word: bool) -> int:
@@ -117,39 +134,51 @@ def _facts(solids: Sequence[Solid], word: bool) -> int:
     return word * WORD | unbroken * UNBROKEN | kinds | scripts << SCRIPTS_AT | len(solids) << LENGTH_AT
 
 
-def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], bit: int) -> None:
+def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], word: bool) -> None:
     """Let a walk begin where a text has the first letters of a spelling."""
-    first, pair, triple = gates
-    hashes = [int(one) for one in gate_of(np.array([solid.code for solid in solids[:3]], np.int64))]
-    longer = bit << LONGER_AT
-    first[_index(hashes[0], FIRST_BITS)] |= bit if len(hashes) == 1 else longer
-    if len(hashes) > 1:
-        pair[_index(hashes[0] << GATE_BITS | hashes[1], PAIR_BITS)] |= bit if len(hashes) == 2 else longer
-    if len(hashes) > 2:
-        triple[_index((hashes[0] << GATE_BITS | hashes[1]) << GATE_BITS | hashes[2], TRIPLE_BITS)] |= bit
+    begins = WORD if word and solids[0].kind == LETTER else SUB
+    whole = WORD if begins == WORD and solids[-1].kind == LETTER else SUB if begins == SUB else HALF
+    value = 0
+    for n, (gate, bits) in enumerate(zip(gates, (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS), strict=True), 1):
+        if n <= len(solids):
+            value = (value << GATE_BITS | int(gate_of(np.array([solids[n - 1].code]))[0])) & 2**64 - 1
+            gate[_index(value, bits)] |= whole if n == len(solids) and n < 4 else begins << LONGER_AT
 
 
 def _index(value: int, bits: int) -> int:
     return (value * ODD & 2**64 - 1) >> 64 - bits
 
 
-def _hash_table(edges: dict[int, int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int32]]:
-    """Open addressing, less than half full."""
+def _edge_tables(edges: dict[int, int], is_end: Sequence[bool]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The table of edges, open addressing and less than half full, and the nodes.
+
+    Most nodes have one edge, which stands in the node itself; the next node is mostly the next in memory.
+    """
+    if len(is_end) >= 1 << NODE_BITS:
+        raise ConfigError(
+            f"lists of terms: expected fewer than {1 << NODE_BITS:,} letters in all, found {len(is_end):,}: use fewer lists"
+        )
+    nodes = [IS_END if end else 0 for end in is_end]
+    of_node = Counter(edge >> NODE_AT for edge in edges)
     size = 1 << max(4, (2 * len(edges)).bit_length())
-    keys, nodes = np.zeros(size, np.uint64), np.zeros(size, np.int32)
+    slots = np.full(size, NO_EDGE, np.uint64)
     for edge, to in edges.items():
-        key = (edge + 1) * ODD & 2**64 - 1
-        slot = key >> 40 & size - 1
-        while keys[slot] != 0:
+        node, label = edge >> NODE_AT, edge & (1 << NODE_AT) - 1
+        nodes[node] |= FREE_EDGES if label >> FREE_AT else TIGHT_EDGES
+        if of_node[node] == 1:
+            nodes[node] |= ONLY | label << LABEL_AT | to << TO_AT
+            continue
+        slot = (edge * ODD & 2**64 - 1) >> 40 & size - 1
+        while slots[slot] != NO_EDGE:
             slot = slot + 1 & size - 1
-        keys[slot], nodes[slot] = key, to
-    return keys, nodes
+        slots[slot] = edge << NODE_BITS | to
+    return slots, np.array(nodes, np.int64)
 
 
 class TrieAt(NamedTuple):
     """Where a trie lies in memory, as kernels pass it on: arrays would be counted at every call."""
 
-    keys: int
+    edges: int
     mask: int
     nodes: int
     offsets: int
@@ -159,14 +188,15 @@ class TrieAt(NamedTuple):
     first: int
     pair: int
     triple: int
+    quad: int
 
 
 @inlined
 def trie_at(trie: Trie) -> TrieAt:
     """The addresses of a trie, which must outlive them."""
     return TrieAt(
-        address_of(trie.keys),
-        len(trie.keys) - 1,
+        address_of(trie.edges),
+        len(trie.edges) - 1,
         address_of(trie.nodes),
         address_of(trie.offsets),
         address_of(trie.ending),
@@ -175,6 +205,7 @@ def trie_at(trie: Trie) -> TrieAt:
         address_of(trie.first),
         address_of(trie.pair),
         address_of(trie.triple),
+        address_of(trie.quad),
     )
 
 
@@ -197,20 +228,38 @@ def pair_may(trie: TrieAt, gates: Int) -> Int:
 
 @inlined
 def triple_may(trie: TrieAt, gates: Int) -> Int:
-    """WORD and SUB of what may begin with three letters."""
+    """The same for three letters."""
     return byte_at(trie.triple + _hashed(gates, 64 - TRIPLE_BITS))
 
 
 @inlined
-def follow(trie: TrieAt, node: Int, code: Int, free: Int) -> Int:
-    """The node to which a letter leads; -1 for none. free: 1 for the letter after a blank of a term."""
-    key = np.uint64((node << NODE_AT | free << FREE_AT | code) + 1) * np.uint64(ODD)
-    slot = np.int64(key >> np.uint64(40)) & trie.mask
+def quad_may(trie: TrieAt, gates: Int) -> Int:
+    """The same for four letters; all terms that long are taken for longer ones."""
+    return byte_at(trie.quad + _hashed(gates, 64 - QUAD_BITS))
+
+
+@inlined
+def node_of(trie: TrieAt, node: Int) -> Int:
+    """What is known of a node: TIGHT_EDGES, FREE_EDGES, IS_END, and what `follow` needs."""
+    return np.int64(load64(trie.nodes + 8 * node))
+
+
+@inlined
+def follow(trie: TrieAt, node: Int, about: Int, code: Int, free: Int) -> Int:
+    """The node to which a letter leads from a node of which `about` is known; -1 for none.
+
+    free: 1 for the letter after a blank of a term.
+    """
+    label = free << FREE_AT | code
+    if about & ONLY:
+        return about >> TO_AT if about >> LABEL_AT & (1 << NODE_AT) - 1 == label else np.int64(-1)
+    edge = node << NODE_AT | label
+    slot = _hashed(edge, 40) & trie.mask
     while True:
-        found = load64(trie.keys + 8 * slot)
-        if found == key:
-            return load32(trie.nodes + 4 * slot)
-        if found == 0:
+        found = load64(trie.edges + 8 * slot)
+        if np.int64(found >> np.uint64(NODE_BITS)) == edge:
+            return np.int64(found) & (1 << NODE_BITS) - 1
+        if found == np.uint64(NO_EDGE):
             return np.int64(-1)
         slot = slot + 1 & trie.mask
 

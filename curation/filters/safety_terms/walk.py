@@ -26,14 +26,18 @@ from curation.filters.safety_terms.characters import (
 from curation.filters.safety_terms.spelling import FIRST_SYLLABLE, LAST_SYLLABLE
 from curation.filters.safety_terms.trie import (
     FIRST_AT,
+    FREE_EDGES,
+    IS_END,
     LAST_AT,
     LENGTH_AT,
     SCRIPTS_AT,
+    TIGHT_EDGES,
     UNBROKEN,
     WORD,
     TrieAt,
     ends_at,
     follow,
+    node_of,
 )
 from curation.filters.safety_terms.view import COUNT_AT, GAP_BLANK, GAP_COUNT, GAP_NEWLINE, GAP_SENTENCE, MANY
 from curation.text.jit import inlined
@@ -97,6 +101,32 @@ def _count(info: Int) -> Int:
 
 
 @inlined
+def may_match(trie: TrieAt, view: View, start: Int) -> bool:
+    """False where no walk from solid `start` comes to an end of a term.
+
+    Goes one way only and as far as that is the only one: so that most walks need not be made.
+    """
+    node, i = np.int64(0), start
+    while True:
+        info = info_of(view, i)
+        if info & MANY or _kind(info) >= DIGIT:
+            return True
+        about = node_of(trie, node)
+        if about & FREE_EDGES and i > start and follow(trie, node, about, info & CODE, 1) >= 0:
+            return True
+        if about & TIGHT_EDGES == 0 or (_count(info) > TIGHT_GAP and i > start):
+            return False
+        node = follow(trie, node, about, info & CODE, 0)
+        if node < 0:
+            return False
+        if node_of(trie, node) & IS_END:
+            return True
+        i += 1
+        if i >= view.n or _count(info_of(view, i)) > FREE_GAP:
+            return False
+
+
+@inlined
 def walk(trie: TrieAt, view: View, start: Int, stamp: Int, found: Found) -> Int:
     """Find what begins with solid `start`; returns how many owners were found. `stamp` is another one for each place."""
     n, met = _walk(trie, view, start, 1, stamp, found, 0)
@@ -108,23 +138,27 @@ def walk(trie: TrieAt, view: View, start: Int, stamp: Int, found: Found) -> Int:
 @inlined
 def _walk(trie: TrieAt, view: View, start: Int, signs: Int, stamp: Int, found: Found, n: Int) -> tuple[Int, Int]:
     """The walks with signs read as letters, or (signs 0) as separators: owners found, and 1 if the reading mattered."""
-    n_open, met = _spread(trie, info_of(view, start), start, 0, 0, 0, found.room, 0), 0
+    n_open, met = _spread(trie, info_of(view, start), start, 0, node_of(trie, 0), 0, 0, found.room, 0), 0
     while n_open > 0:
         n_open -= 1
         at = found.room + 24 * n_open
         node, here, facts = np.int64(load64(at)), np.int64(load64(at + 8)), np.int64(load64(at + 16))
-        first, last = ends_at(trie, node)
-        for i in range(first, last):
-            n = _finish(trie, view, start, here, facts, load32(trie.ending + 4 * i), stamp, found, n)
+        about = node_of(trie, node)
+        if about & IS_END:
+            first, last = ends_at(trie, node)
+            for i in range(first, last):
+                n = _finish(trie, view, start, here, facts, load32(trie.ending + 4 * i), stamp, found, n)
+        if about & (TIGHT_EDGES | FREE_EDGES) == 0:
+            continue
         info = info_of(view, here)
-        if info & MANY:
-            more = follow(trie, node, info & CODE, 0)
+        if info & MANY and about & TIGHT_EDGES:
+            more = follow(trie, node, about, info & CODE, 0)
             if more >= 0:
                 n_open = _push(found.room, n_open, more, here, facts)
         there, gap = _next(view, here, signs)
         if there < view.n and there - start < SPAN and _count(gap) <= FREE_GAP:
             met |= 1 if _kind(info_of(view, there)) == SIGN else 0
-            n_open = _step(trie, view, node, here, there, gap, facts, found.room, n_open)
+            n_open = _step(trie, view, node, here, there, gap, facts, about, found.room, n_open)
     return n, met
 
 
@@ -150,38 +184,41 @@ def _next(view: View, here: Int, signs: Int) -> tuple[Int, Int]:
 
 @inlined
 def _step(
-    trie: TrieAt, view: View, node: Int, here: Int, there: Int, gap: Int, facts: Int, room: Int, n_open: Int
+    trie: TrieAt, view: View, node: Int, here: Int, there: Int, gap: Int, facts: Int, about: Int, room: Int, n_open: Int
 ) -> Int:
     """Open the walks that go on with solid `there`; returns how many are open."""
     count = _count(gap)
     cut = 1 if gap & (GAP_SENTENCE | GAP_NEWLINE) else 0
     facts += 1 << PLACE_AT | cut << CUT_AT
     info = info_of(view, there)
-    free = facts | 1 << MUST_AT if gap & GAP_SENTENCE else facts
-    n_open = _spread(trie, info, there, node, 1, free, room, n_open)
-    if count <= TIGHT_GAP:
+    if about & FREE_EDGES:
+        free = facts | 1 << MUST_AT if gap & GAP_SENTENCE else facts
+        n_open = _spread(trie, info, there, node, about, 1, free, room, n_open)
+    if about & TIGHT_EDGES and count <= TIGHT_GAP:
         code, before = info & CODE, info_of(view, here) & CODE
         korean = FIRST_SYLLABLE <= code <= LAST_SYLLABLE or FIRST_SYLLABLE <= before <= LAST_SYLLABLE
         is_gap = gap & GAP_BLANK != 0 if korean else count > 0
         tight = facts | 1 << MUST_AT if cut else facts
         tight += 1 << STRICT_AT | (1 if is_gap else 0) << GAPS_AT
-        n_open = _spread(trie, info, there, node, 0, tight, room, n_open)
+        n_open = _spread(trie, info, there, node, about, 0, tight, room, n_open)
     return n_open
 
 
 @inlined
-def _spread(trie: TrieAt, info: Int, place: Int, node: Int, free: Int, facts: Int, room: Int, n_open: Int) -> Int:
+def _spread(
+    trie: TrieAt, info: Int, place: Int, node: Int, about: Int, free: Int, facts: Int, room: Int, n_open: Int
+) -> Int:
     """Open a walk for each way to read a solid: as itself, and as what it may stand for."""
     code, kind = info & CODE, _kind(info)
     facts |= (info >> SCRIPT_AT & ANY_SCRIPT) << SEEN_AT
     if kind != SIGN:
-        to = follow(trie, node, code, free)
+        to = follow(trie, node, about, code, free)
         if to >= 0:
             n_open = _push(room, n_open, to, place, facts)
     if kind >= DIGIT and (code < 256 or kind == SIGN):
         for letter in (_FIRST_STANDS[code & 255], _SECOND_STANDS[code & 255]):
             if letter != 0:
-                to = follow(trie, node, letter, free)
+                to = follow(trie, node, about, letter, free)
                 if to >= 0:
                     n_open = _push(room, n_open, to, place, facts + (1 << STAND_AT))
     return n_open
