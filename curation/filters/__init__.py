@@ -11,4 +11,5 @@ FILTERS: dict[str, str] = {
     "length": "curation.filters.length:Length",
     "perplexity": "curation.filters.perplexity:Perplexity",
     "rules": "curation.filters.rules:Rules",
+    "safety_terms": "curation.filters.safety_terms:SafetyTerms",
 }
