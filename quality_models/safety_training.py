@@ -43,6 +43,7 @@ HEAVIEST = 8.0
 CLIP = 1.0
 JUDGED_PER_EPOCH = 2
 MOST_PIECES = 64
+MINUTE = 60.0
 Numbers = npt.NDArray[np.float32]
 
 
@@ -102,13 +103,14 @@ class Trainer:
         self.pad = int(self.model.config.pad_token_id or 0)
         self.pieces = 1
         self.development = self._texts(development)
+        self.whole: _Texts | None = None
+        self.changed = False
         self.keep_states = self._fits()
         if base.fresh:
             sample = np.random.default_rng(settings.seed).permutation(len(rows))[:READ_FOR_HEAD]
             read = self._texts([rows[at] for at in sample.tolist()])
             start_head(self.model, lambda: self.judge(read), label_matrix(rows, labels))
         self.positive = _positive_weights(label_matrix(rows, labels), np.array([row.weight for row in rows]))
-        self.whole: _Texts | None = None
 
     def __enter__(self) -> Trainer:
         return self
@@ -118,19 +120,20 @@ class Trainer:
 
     def _texts(self, rows: Sequence[Row]) -> _Texts:
         encoded = encode(self.tokenizer, [row.text for row in rows])
+        full = int((encoded.lengths >= self.settings.max_tokens).sum())
+        if full:
+            log.info("%s of %s texts fill --max-tokens: what comes after is not learned", f"{full:,}", f"{len(rows):,}")
         return _Texts(encoded, label_matrix(rows, self.labels), np.array([row.weight for row in rows], np.float32))
 
     def _fits(self) -> bool:
         """Whether to keep the states below the first layer that learns: for layers, not for embeddings alone."""
         if not self.below_is_frozen or self.first == 0:
             return False
-        tokens = sum(min(len(row.text), self.settings.max_tokens) for row in self.rows)
-        tokens *= 2 if self.settings.augment else 1
+        self.whole = self._texts(self.rows)
+        tokens = len(self.whole.encoded.ids) * (2 if self.settings.augment else 1)
         needed = tokens * self.model.config.hidden_size * 2
         if needed > self.settings.cache_mb * 1_000_000:
-            log.info(
-                "states of the frozen layers: up to %s MB, over --cache-mb; worked out in each epoch", needed // 10**6
-            )
+            log.info("states of the frozen layers: %s MB, over --cache-mb; worked out in each epoch", needed // 10**6)
             return False
         return True
 
@@ -192,13 +195,13 @@ class Trainer:
         optimizer = _optimizer(learning, self.settings)
         progress = checkpoint.load(learning, optimizer) if checkpoint else None
         progress = progress or Progress()
-        for epoch in range(progress.epoch, self.settings.epochs):
-            if progress.over:
-                break
-            self._epoch(epoch, progress, learning, optimizer, checkpoint)
-        if checkpoint and not progress.over:
+        if not progress.over:
+            for epoch in range(progress.epoch, self.settings.epochs):
+                if not progress.over:
+                    self._epoch(epoch, progress, learning, optimizer, checkpoint)
             progress.over = True
-            checkpoint.save(progress, {})
+            if checkpoint:
+                checkpoint.save(progress, {})
         progress.restore_best(learning)
         return progress
 
@@ -208,20 +211,17 @@ class Trainer:
         texts = self._of_epoch(epoch)
         parts = batches(texts.encoded.lengths, self.settings.batch_tokens, seed=_chance(self.settings.seed, epoch, -1))
         judged = _milestones(len(parts))
-        losses: list[float] = []
-        started, tokens = time.monotonic(), 0
+        pace = _Pace()
         for step in range(progress.step, len(parts)):
             done = (epoch + step / len(parts)) / self.settings.epochs
             for group in optimizer.param_groups:
                 group["lr"] = group["top"] * _schedule(done, self.settings.warm_up)
             seed = _chance(self.settings.seed, epoch, step)
-            losses.append(self._step(texts, parts[step], learning, optimizer, seed))
-            tokens += int(texts.encoded.lengths[parts[step]].sum())
+            progress.losses.append(self._step(texts, parts[step], learning, optimizer, seed))
             progress.epoch, progress.step = epoch, step + 1
+            pace.count(int(texts.encoded.lengths[parts[step]].sum()), done)
             if step + 1 in judged:
-                rate = tokens / (time.monotonic() - started)
-                self._judge(progress, learning, float(np.mean(losses)), rate, (step + 1) / len(parts))
-                losses = []
+                self._judge(progress, learning, (step + 1) / len(parts))
                 if progress.over:
                     break
             if checkpoint and checkpoint.due():
@@ -231,18 +231,17 @@ class Trainer:
 
     def _of_epoch(self, epoch: int) -> _Texts:
         """What is learned in an epoch. With kept states the same in all: rows as they are, and changed once."""
-        if not self.settings.augment:
-            self.whole = self.whole or self._texts(self.rows)
-        elif not self.keep_states:
+        if self.settings.augment and not self.keep_states:
             return self._texts(augmented(self.rows, self.settings.seed, epoch))
-        elif self.whole is None:
-            plain, changed = self._texts(self.rows), self._texts(augmented(self.rows, self.settings.seed, 0))
+        self.whole = self.whole or self._texts(self.rows)
+        if self.settings.augment and not self.changed:
+            plain, other = self.whole, self._texts(augmented(self.rows, self.settings.seed, 0))
             self.whole = _Texts(
-                join(plain.encoded, changed.encoded),
-                np.concatenate([plain.wanted, changed.wanted]),
-                np.concatenate([plain.weights, changed.weights]),
+                join(plain.encoded, other.encoded),
+                np.concatenate([plain.wanted, other.wanted]),
+                np.concatenate([plain.weights, other.weights]),
             )
-        assert self.whole is not None
+            self.changed = True
         if self.keep_states and self.whole.states is None:
             self._remember(self.whole)
         return self.whole
@@ -297,15 +296,34 @@ class Trainer:
         )
         return (losses.mean(1) * weights).sum()
 
-    def _judge(self, progress: Progress, learning: dict[str, Any], loss: float, rate: float, done: float) -> None:
+    def _judge(self, progress: Progress, learning: dict[str, Any], done: float) -> None:
         if self.keep_states and self.development.states is None:
             self._remember(self.development)
         score = mean_average_precision(self.judge(self.development), self.development.wanted)
-        better = progress.note(score, loss, done, learning, self.settings.patience)
+        better = progress.note(score, done, learning, self.settings.patience)
         log.info(
-            "epoch %.1f: loss %.4f, average precision on the development part %.4f%s; %s tokens/s",
-            progress.epoch + done, loss, score, " (best)" if better else "", f"{rate:,.0f}",
+            "epoch %.1f: loss %.4f, average precision on the development part %.4f%s",
+            progress.epoch + done, progress.history[-1]["loss"], score, " (best)" if better else "",
         )  # fmt: skip
+
+
+class _Pace:
+    """Says once a minute how fast it goes, and how long it takes at most."""
+
+    def __init__(self) -> None:
+        self.started = self.said = time.monotonic()
+        self.begin: float | None = None
+        self.tokens = 0
+
+    def count(self, tokens: int, done: float) -> None:
+        """`done`: share of all epochs that was over before these tokens."""
+        self.begin = done if self.begin is None else self.begin
+        self.tokens += tokens
+        now = time.monotonic()
+        if now - self.said >= MINUTE and done > self.begin:
+            self.said, spent = now, now - self.started
+            left = (1 - done) * spent / (done - self.begin) / MINUTE
+            log.info("%.0f %% done, %s tokens/s, %.0f minutes to go", 100 * done, f"{self.tokens / spent:,.0f}", left)
 
 
 def _prepare(model: nn.Module, settings: TrainingSettings, first: int, layers: int, device: Any) -> None:

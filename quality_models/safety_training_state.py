@@ -28,12 +28,16 @@ class Progress:
     stale: int = 0
     """Judgements since the best."""
     over: bool = False
+    losses: list[float] = dataclasses.field(default_factory=list)
+    """Of the steps since the last judgement."""
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     weights: dict[str, Any] = dataclasses.field(default_factory=dict)
     """Of the best state: what learns, on the CPU."""
 
-    def note(self, score: float, loss: float, done: float, learning: dict[str, Any], patience: int) -> bool:
+    def note(self, score: float, done: float, learning: dict[str, Any], patience: int) -> bool:
         """Take a judgement down; returns whether it is the best. Ends the training when it gets no better."""
+        loss = sum(self.losses) / max(len(self.losses), 1)
+        self.losses = []
         self.history.append({"epoch": round(self.epoch + done, 3), "loss": loss, "average_precision": score})
         if score > self.best:
             self.best, self.stale = score, 0
