@@ -106,6 +106,9 @@ def _open_folder(folder: Path, engine: EngineName, threads: int) -> SafetyModel:
     used = _chosen(engine, why_not(config))
     said = folder / "safety.json"
     settings = read_settings(read_json(said) if said.is_file() else None, config, str(said))
+    positions = _positions(config)
+    if not said.is_file() and positions is not None and positions < settings.max_tokens:
+        settings = dataclasses.replace(settings, max_tokens=positions, stride=max(1, positions * 3 // 4))
     exported = (folder / ONNX_NAME).is_file() and not list(folder.glob("*.safetensors"))
     weights = [folder / "config.json", folder / ONNX_NAME] if exported and used == "onnx" else weight_files(folder)
     sources = {
@@ -120,7 +123,7 @@ def _open_folder(folder: Path, engine: EngineName, threads: int) -> SafetyModel:
         pad = config.get("pad_token_id")
         return TorchEngine(torch_from_folder(folder), _device(), window, pad if isinstance(pad, int) else 0, threads)
 
-    return SafetyModel({**sources, **_engine_identity(used)}, settings, folder, load, _positions(config))
+    return SafetyModel({**sources, **_engine_identity(used)}, settings, folder, load, positions)
 
 
 def _onnx_of(folder: Path, weights: str, threads: int, *, exported: bool) -> OnnxEngine:

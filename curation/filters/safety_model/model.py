@@ -28,7 +28,8 @@ _SETTINGS = ("model", "engine", "base", "window", "stride", "max_windows", "labe
 class Thresholds(NamedTuple):
     """By category, in the order of COLUMN_NAMES: float64[n_categories], inf where it is off or the model has no such label.
 
-    usual: of documents of one window, and of the mean. long: of the greatest of several. languages: usual ones of single languages.
+    usual: of documents of one window, and of the mean. long: of the greatest of several, where it is more than the usual one.
+    languages: usual ones of single languages.
     """
 
     usual: npt.NDArray[np.float64]
@@ -127,15 +128,13 @@ def thresholds_of(config: SafetyModelConfig) -> Thresholds:
     own = opened.own
     usual = _with(own.usual, config.thresholds)
     long = _with(own.long, config.long_thresholds)
-    off = np.isinf(usual)
-    long = np.where(off, np.inf, np.maximum(long, usual))
     languages = {}
     for key in (*own.languages, *(key for key in config.languages if key not in own.languages)):
         said = np.where(np.isnan(own.languages[key]), usual, own.languages[key]) if key in own.languages else usual
         # What a config says for all languages is said of those, too, of which the model has its own.
         found = _with(_with(said, config.thresholds), config.languages.get(key, {}))
         languages[key] = np.where(opened.known, found, np.inf)
-    return Thresholds(np.where(opened.known, usual, np.inf), np.where(opened.known, long, np.inf), languages)
+    return Thresholds(np.where(opened.known, usual, np.inf), long, languages)
 
 
 def _with(values: npt.NDArray[np.float64], said: Mapping[str, Limit]) -> npt.NDArray[np.float64]:

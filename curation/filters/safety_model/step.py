@@ -81,7 +81,7 @@ class SafetyModel(Filter):
         found = {}
         for name, usual, long in zip(COLUMN_NAMES, self._limits.usual, self._limits.long, strict=True):
             if np.isfinite(usual):
-                found[name] = sorted({float(value) for value in (usual, long) if np.isfinite(value)})
+                found[name] = sorted({float(value) for value in (usual, max(usual, long)) if np.isfinite(value)})
                 found[f"{name}{MEAN}"] = [float(usual)]
         return found
 
@@ -227,7 +227,7 @@ class SafetyModel(Filter):
             key = next((key for key in lookup_keys(label) if key in limits.languages), None)
             if key is not None:
                 usual[place] = limits.languages[key]
-        long = np.where(np.isinf(usual), np.inf, np.maximum(usual, np.where(np.isinf(limits.long), usual, limits.long)))
+        long = np.maximum(usual, limits.long)
         index = pc.fill_null(encoded.indices, len(encoded.dictionary)).to_numpy(zero_copy_only=False)
         return usual[index], long[index]
 
