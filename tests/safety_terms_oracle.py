@@ -78,13 +78,13 @@ class Char(NamedTuple):
 class Gap(NamedTuple):
     """What stands between two solids."""
 
-    count: int = 0
+    signs: int = 0
     blank: bool = False
     newline: bool = False
     sentence: bool = False
 
     def and_then(self, other: Gap) -> Gap:
-        return Gap(self.count + other.count, *(a or b for a, b in zip(self[1:], other[1:], strict=True)))
+        return Gap(self.signs + other.signs, *(a or b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
 class Solid(NamedTuple):
@@ -235,7 +235,7 @@ def solids_of(text: str) -> list[Solid]:
         start, at = at, at + len(character.encode())
         for char in view_of(character):
             if char.kind in ("mark", "jamo"):
-                joined = _join(single[-1].char, char) if single and gap.count == 0 else None
+                joined = _join(single[-1].char, char) if single and gap.signs == 0 else None
                 if joined is not None:
                     single[-1] = single[-1]._replace(char=joined, end=at)
                     continue
@@ -255,7 +255,7 @@ def _runs_joined(single: list[Solid]) -> list[Solid]:
     units = place = 0
     while place < len(single):
         first, last = single[place], place + 1
-        while last < len(single) and single[last].char.text == first.char.text and single[last].gap.count == 0:
+        while last < len(single) and single[last].char.text == first.char.text and single[last].gap.signs == 0:
             last += 1
         many = last - place >= 3 and first.char.kind in ("letter", "unspaced")
         last = last if many else place + 1
@@ -362,7 +362,7 @@ def _next(
         gap = gap.and_then(_gap_of(solid.char))
         place += 1
     letter, before = letters[walk.letter], letters[walk.letter - 1]
-    if place >= len(solids) or place - start >= SPAN or gap.count > (6 if letter.free else 3):
+    if place >= len(solids) or place - start >= SPAN or gap.signs > (6 if letter.free else 3):
         return
     found = _is(solids[place], letter)
     if not found:
@@ -376,7 +376,7 @@ def _next(
         walk.stand_ins + found - 1,
         walk.places + 1,
         walk.strict + strict,
-        walk.gaps + (strict and (gap.blank if korean else gap.count > 0)),
+        walk.gaps + (strict and (gap.blank if korean else gap.signs > 0)),
         walk.cut + (gap.sentence or gap.newline),
         walk.is_cut or gap.sentence or (gap.newline and not letter.free),
     )
@@ -405,13 +405,13 @@ def _is_whole(solids: Sequence[Solid], letters: Sequence[Letter], mode: str, sta
 
 def _is_word(solids: Sequence[Solid], letters: Sequence[Letter], start: int, walk: Walk) -> bool:
     end = walk.solid
-    if letters[0].char.kind != "unspaced" and start > 0 and solids[start].gap.count == 0:
+    if letters[0].char.kind != "unspaced" and start > 0 and solids[start].gap.signs == 0:
         before = solids[start - 1].char.kind
         if before == "letter" and letters[0].char.kind == "letter":
             return False
         if before == "digit" and solids[start].char.kind == "digit":
             return False
-    if letters[-1].char.kind != "unspaced" and end + 1 < len(solids) and solids[end + 1].gap.count == 0:
+    if letters[-1].char.kind != "unspaced" and end + 1 < len(solids) and solids[end + 1].gap.signs == 0:
         after = solids[end + 1].char.kind
         if after == "letter" and letters[-1].char.kind == "letter":
             return False
@@ -426,14 +426,14 @@ def _is_word(solids: Sequence[Solid], letters: Sequence[Letter], start: int, wal
 
 
 def _is_near(gap: Gap) -> bool:
-    return 1 <= gap.count <= 3 and not gap.sentence and not gap.newline
+    return 1 <= gap.signs <= 3 and not gap.sentence and not gap.newline
 
 
 def _is_single(solids: Sequence[Solid], place: int) -> bool:
     """Whether a solid is a letter by itself."""
     here = solids[place]
-    alone_before = place == 0 or here.gap.count > 0
-    alone_after = place + 1 == len(solids) or solids[place + 1].gap.count > 0
+    alone_before = place == 0 or here.gap.signs > 0
+    alone_after = place + 1 == len(solids) or solids[place + 1].gap.signs > 0
     return here.char.kind == "letter" and not here.many and alone_before and alone_after
 
 
@@ -541,7 +541,7 @@ def _regex_hits(document: _Document, term: Term, row: int, literals: list[tuple[
     for first, last in pieces:
         written, where = written_view(data[first:last].decode())
         for match in re2.finditer(term.regex, written):
-            inside = [where[i] for i in range(*match.span()) if where[i] is not None]
+            inside = [place for place in where[slice(*match.span())] if place is not None]
             if not inside:
                 continue
             start, end = first + inside[0][0], first + inside[-1][1]
@@ -553,9 +553,10 @@ def _regex_hits(document: _Document, term: Term, row: int, literals: list[tuple[
 
 def written_view(text: str) -> tuple[str, list[tuple[int, int] | None]]:
     """The view as a text, and for each of its characters the bytes where it stands (None for gaps)."""
-    written, where = [], []
+    written: list[str] = []
+    where: list[tuple[int, int] | None] = []
     for place, solid in enumerate(solids_of(text)):
-        if solid.gap.count and place:
+        if solid.gap.signs and place:
             written.append("\n" if solid.gap.newline or solid.gap.sentence else " ")
             where.append(None)
         written.append(solid.char.text)
@@ -568,7 +569,8 @@ def written_view(text: str) -> tuple[str, list[tuple[int, int] | None]]:
 
 def _weight(rows: Sequence[int], terms: Sequence[Term]) -> float:
     """Weight of hits, of each row the second half of the first, and so on."""
-    total, seen = 0.0, {}
+    total = 0.0
+    seen: dict[int, int] = {}
     for row in rows:
         total += terms[row].weight / 2.0 ** seen.get(row, 0) if seen.get(row, 0) < MOST_HALVINGS else 0.0
         seen[row] = seen.get(row, 0) + 1
@@ -594,7 +596,8 @@ def scores(text: str, lists: Sequence[TermList]) -> dict[str, Any]:
         values[f"{category}_peak"] = max(peaks, default=0.0)
     values["hits"] = len(found)
     values["units"] = -(-thirds // 3)
-    ranked, seen = [], {}
+    ranked: list[tuple[float, int, list[Any]]] = []
+    seen: dict[int, int] = {}
     for hit in found:
         weight = terms[hit.row].weight / 2.0 ** min(seen.get(hit.row, 0), MOST_HALVINGS)
         seen[hit.row] = seen.get(hit.row, 0) + 1

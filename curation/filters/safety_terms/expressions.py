@@ -43,18 +43,18 @@ def confirmed(hits: Hits, data: Bytes, starts: Int64s, ends: Int64s, characters:
     literal = tables.rows.is_regex[hits.rows] if len(hits.rows) else np.zeros(0, np.bool_)
     if not literal.any():
         return hits
-    columns = [column[literal].tolist() for column in hits[:-1]]
+    plain, asked = hits.taken(~literal), hits.taken(literal)
     places: dict[tuple[int, int], list[Row]] = {}
-    for hit in zip(*columns, strict=True):
+    for hit in np.stack(asked[:-1], axis=1).tolist():
         places.setdefault((hit[0], hit[1]), []).append(hit)
     found: list[Row] = []
     for (document, row), literals in places.items():
         text = data[starts[document] : ends[document]]
         literals.sort(key=lambda hit: (hit[3], hit[4]))
         found += _matches(text, tables.terms[row].regex, literals, characters)
-    matched = np.array(found, np.int64).reshape(-1, len(columns))
-    kept = [np.concatenate([column[~literal], new]) for column, new in zip(hits[:-1], matched.T, strict=True)]
-    return Hits(*kept, hits.thirds)
+    matched = np.array(found, np.int64).reshape(-1, 6).T
+    kept = [np.concatenate([column, new]) for column, new in zip(plain[:-1], matched, strict=True)]
+    return Hits._make([*kept, hits.thirds])
 
 
 @lru_cache(maxsize=4096)

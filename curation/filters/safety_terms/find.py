@@ -6,12 +6,12 @@ in the piece in which it begins. Costs 8 to 15 ns a byte in all.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.safety_terms.characters import DIGIT, GATE_AT, GATE_BITS, KIND_AT, LETTER, SIGN, Characters
+from curation.filters.safety_terms.characters import GATE_AT, GATE_BITS, KIND_AT, LETTER, SIGN, Characters
 from curation.filters.safety_terms.trie import (
     HALF,
     LONGER_AT,
@@ -22,8 +22,8 @@ from curation.filters.safety_terms.trie import (
     first_may,
     pair_may,
     quad_may,
-    triple_may,
     trie_at,
+    triple_may,
 )
 from curation.filters.safety_terms.view import GAP_COUNT, MANY, N_STATE, UNITS, Solids, fill_view, reset, view_at
 from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, info_of, may_match, walk
@@ -73,6 +73,11 @@ class Hits(NamedTuple):
     thirds: Int64s
     """int64[n]: units of each document, in thirds."""
 
+    def taken(self, which: Any) -> Hits:
+        """The hits that an index of numpy names."""
+        documents, rows, spellings = self.documents[which], self.rows[which], self.spellings[which]
+        return Hits(documents, rows, spellings, self.starts[which], self.ends[which], self.units[which], self.thirds)
+
 
 class _Matches(NamedTuple):
     """Matches of a piece, in the order of their beginnings. Of words only the first three columns are used."""
@@ -96,7 +101,7 @@ def _longer(values: Int64s, n: Int) -> Int64s:
 
 
 @inlined
-def _ends_word(view: View, i: Int) -> bool:
+def _ends_word(view: View, i: Int) -> Int:
     """Whether a term that must end as a word may do so before solid i."""
     if i >= view.n:
         return True
@@ -105,7 +110,7 @@ def _ends_word(view: View, i: Int) -> bool:
 
 
 @inlined
-def _may_end(may: Int, inside: bool, view: View, i: Int) -> bool:
+def _may_end(may: Int, inside: bool, view: View, i: Int) -> Int:
     """Whether a term may be the letters before solid i. inside: they begin inside of a word."""
     if may & (WORD | SUB | HALF) == 0:
         return False
@@ -115,7 +120,7 @@ def _may_end(may: Int, inside: bool, view: View, i: Int) -> bool:
 
 
 @inlined
-def _may_begin(trie: TrieAt, view: View, i: Int) -> bool:
+def _may_begin(trie: TrieAt, view: View, i: Int) -> Int:
     """False where no term begins with solid i. A solid before it is there, or the text begins with it."""
     here = info_of(view, i)
     gates = here >> GATE_AT
@@ -148,7 +153,7 @@ def _may_begin(trie: TrieAt, view: View, i: Int) -> bool:
 
 
 @inlined
-def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longer: Int) -> bool:
+def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longer: Int) -> Int:
     """The same for the third letter and the fourth. gates: hashes of the first two."""
     here = info_of(view, i)
     if here >> KIND_AT & 3 == SIGN:
@@ -224,14 +229,14 @@ def _stands_near(
 
 
 @inlined
-def _is_near(first: Int, last: Int, begin: Int, end: Int, over: Int) -> bool:
+def _is_near(first: Int, last: Int, begin: Int, end: Int, over: Int) -> Int:
     if over:
         return begin - last <= NEAR and first - end <= NEAR
     return 0 < begin - last <= NEAR or 0 < first - end <= NEAR
 
 
 @inlined
-def _is_valid(k: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> bool:
+def _is_valid(k: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> Int:
     """Whether match k has its context."""
     if matches.valid[k] < 0:
         row, at = matches.rows[k], matches.words_before[k]
@@ -246,7 +251,7 @@ def _is_valid(k: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Ro
 
 
 @inlined
-def _is_covered(k: Int, n: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> bool:
+def _is_covered(k: Int, n: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> Int:
     """Whether match k lies inside of one of another row of its category that weighs as much."""
     begin, end, row = matches.first[k], matches.last[k], matches.rows[k]
     m = k - 1
@@ -263,7 +268,7 @@ def _is_covered(k: Int, n: Int, matches: _Matches, words: _Matches, n_words: Int
 
 
 @inlined
-def _covers(m: Int, row: Int, begin: Int, end: Int, matches: _Matches, rows: Rows) -> bool:
+def _covers(m: Int, row: Int, begin: Int, end: Int, matches: _Matches, rows: Rows) -> Int:
     other = matches.rows[m]
     if other == row or matches.last[m] < end or rows.is_regex[other]:
         return False
@@ -362,7 +367,7 @@ def _find(
 
 
 def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie: Trie, rows: Rows) -> Hits:
-    """Hits of all rows in all texts, in the order in which they weigh: of each document by place."""
+    """Hits of all rows in all texts."""
     n_owners = rows.n_owners
     room = Room(
         np.empty(n_owners, np.int64),
@@ -371,5 +376,4 @@ def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie
         np.empty(3 * ROOM, np.int64),
     )
     hits, n = _find(data, starts, ends, characters, trie, rows, room)
-    cut = [column[:n] for column in hits[:-1]]
-    return Hits(*cut, hits.thirds)
+    return hits.taken(slice(0, n))

@@ -99,16 +99,15 @@ def tables_of(lists: Sequence[TermList], off: Sequence[str] = ()) -> Tables:
     members = np.zeros((max(1, len(sets)), max(1, len(words))), np.uint8)
     for of_set, numbers in enumerate(sets):
         members[of_set, sorted(numbers)] = 1
-    columns = (
-        [CATEGORY_NAMES.index(term.category) for term in terms],
-        [term.weight for term in terms],
-        [term.mode == "regex" for term in terms],
-        near,
-        unless,
+    rows = Rows(
+        categories=np.array([CATEGORY_NAMES.index(term.category) for term in terms], np.int32),
+        weights=np.array([term.weight for term in terms], np.int32),
+        is_regex=np.array([term.mode == "regex" for term in terms], np.bool_),
+        near=np.array(near, np.int32),
+        unless=np.array(unless, np.int32),
+        sets=members,
+        n_owners=max(1, len(terms) + len(words)),
     )
-    kinds = (np.int32, np.int32, np.bool_, np.int32, np.int32)
-    arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-    rows = Rows(*arrays, members, max(1, len(terms) + len(words)))
     return Tables(tuple(terms), tuple(written), trie_of(spellings), rows)
 
 

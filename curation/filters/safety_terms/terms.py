@@ -14,7 +14,7 @@
 | category | a name of `quality_models.safety_labels.CATEGORIES` |
 | weight | 1 weak, 2 medium, 4 strong; any whole number from 1 to 8 |
 | mode | `word`: not inside of a longer word; `sub`: anywhere; `regex`. In scripts without blanks `word` is `sub` |
-| term | spellings with ` | ` between them; of a regex the literals of which one must stand in each match, then ` =~ ` and an expression for RE2 |
+| term | spellings with ` | ` between; of a regex literals, one of which is in each match, then ` =~ ` and an RE2 expression |
 | near | words or @groups with commas between them: one must stand within 40 letters and digits before or after |
 | unless | the same: none may |
 

@@ -41,9 +41,9 @@ __all__ = [
     "node_of",
     "pair_may",
     "quad_may",
-    "triple_may",
     "trie_at",
     "trie_of",
+    "triple_may",
 ]
 
 ODD = 0x9E3779B97F4A7C15
@@ -120,8 +120,17 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
         _open(gates, solids, word)
     offsets = np.cumsum([0, *map(len, ending)])
     flat = [number for numbers in ending for number in numbers]
-    as_int32 = (np.array(values, np.int32) for values in (offsets, flat, owners, facts))
-    return Trie(*_edge_tables(edges, [bool(numbers) for numbers in ending]), *as_int32, *gates)
+    return Trie(
+        *_edge_tables(edges, [bool(numbers) for numbers in ending]),
+        np.array(offsets, np.int32),
+        np.array(flat, np.int32),
+        np.array(owners, np.int32),
+        np.array(facts, np.int32),
+        gates[0],
+        gates[1],
+        gates[2],
+        gates[3],
+    )
 
 
 def _facts(solids: Sequence[Solid], word: bool) -> int:

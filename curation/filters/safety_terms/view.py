@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-
 from curation.filters.safety_terms.characters import (
     ANY_SCRIPT,
     BLANK,

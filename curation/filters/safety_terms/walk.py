@@ -101,7 +101,7 @@ def _count(info: Int) -> Int:
 
 
 @inlined
-def may_match(trie: TrieAt, view: View, start: Int) -> bool:
+def may_match(trie: TrieAt, view: View, start: Int) -> Int:
     """False where no walk from solid `start` comes to an end of a term.
 
     Goes one way only and as far as that is the only one: so that most walks need not be made.
@@ -254,7 +254,7 @@ def _finish(
 
 
 @inlined
-def _is_whole(view: View, start: Int, end: Int, facts: Int, term: Int) -> bool:
+def _is_whole(view: View, start: Int, end: Int, facts: Int, term: Int) -> Int:
     """Whether a match of all letters of a term counts."""
     length = term >> LENGTH_AT
     if 2 * (facts >> STAND_AT & 255) > length:
@@ -273,7 +273,7 @@ def _is_whole(view: View, start: Int, end: Int, facts: Int, term: Int) -> bool:
 
 
 @inlined
-def _is_word(view: View, start: Int, end: Int, gaps: Int, term: Int) -> bool:
+def _is_word(view: View, start: Int, end: Int, gaps: Int, term: Int) -> Int:
     """Whether a match is not part of a longer word, nor of a longer row of single letters."""
     first, last = info_of(view, start), info_of(view, end)
     if (
@@ -294,7 +294,7 @@ def _is_word(view: View, start: Int, end: Int, gaps: Int, term: Int) -> bool:
 
 
 @inlined
-def _touches(letter: Int, solid: Int, neighbour: Int) -> bool:
+def _touches(letter: Int, solid: Int, neighbour: Int) -> Int:
     """Whether the neighbour goes on with the word: a letter with a letter, a digit with a digit. Kinds."""
     if letter == UNSPACED:
         return False
@@ -302,13 +302,13 @@ def _touches(letter: Int, solid: Int, neighbour: Int) -> bool:
 
 
 @inlined
-def _is_near(info: Int) -> bool:
+def _is_near(info: Int) -> Int:
     """Whether a few blanks or signs and no line break stand before a solid."""
     return 1 <= _count(info) <= TIGHT_GAP and info & (GAP_SENTENCE | GAP_NEWLINE) == 0
 
 
 @inlined
-def _is_single(view: View, place: Int) -> bool:
+def _is_single(view: View, place: Int) -> Int:
     """Whether a solid is a letter by itself."""
     info = info_of(view, place)
     if _kind(info) != LETTER or info & MANY:

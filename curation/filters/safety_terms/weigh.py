@@ -30,7 +30,7 @@ MOST_HALVINGS = 30
 def in_order(hits: Hits) -> Hits:
     """Hits by document, and in each by place."""
     order = np.lexsort((hits.rows, hits.ends, hits.starts, hits.units, hits.documents))
-    return Hits(*(column[order] for column in hits[:-1]), hits.thirds)
+    return hits.taken(order)
 
 
 def weigh(hits: Hits, tables: Tables) -> Weights:
