@@ -28,6 +28,7 @@ inside do not matter, so one spelling is enough. A blank or sign inside of a ter
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -39,7 +40,7 @@ from quality_models.safety_labels import CATEGORY_NAMES
 __all__ = ["MODES", "ContextWord", "Term", "TermList", "read_terms"]
 
 MODES = ("word", "sub", "regex")
-BETWEEN = " | "
+BETWEEN = re.compile(r"(?:^|\s+)\|(?:\s+|$)")
 NAMES_REGEX = " =~ "
 MOST_WEIGHT = 8
 
@@ -151,7 +152,7 @@ def _rows(path: Path) -> tuple[dict[str, str], list[_Row]]:
 def _group(row: _Row) -> tuple[ContextWord, ...]:
     if len(row.cells) != 4 or row.cells[1] != "0" or row.cells[2] not in ("word", "sub") or len(row.cells[0]) < 2:
         row.fail("@name, 0, word or sub, and words, with tabs between them", repr("\t".join(row.cells))[:80])
-    return tuple(ContextWord(_checked(row, word), row.cells[2]) for word in row.cells[3].split(BETWEEN))
+    return tuple(ContextWord(_checked(row, word), row.cells[2]) for word in BETWEEN.split(row.cells[3]))
 
 
 def _checked(row: _Row, spelling: str) -> str:
@@ -194,7 +195,7 @@ def _term(row: _Row, groups: Mapping[str, tuple[ContextWord, ...]]) -> Term:
         spelling, _, regex = spelling.partition(NAMES_REGEX)
         _check_regex(row, regex.strip())
     near, unless = _context(row, 4, groups), _context(row, 5, groups)
-    spellings = tuple(_checked(row, one) for one in spelling.split(BETWEEN))
+    spellings = tuple(_checked(row, one) for one in BETWEEN.split(spelling))
     for one in spellings if mode != "regex" else ():
         _check_length(row, one, mode, near)
     return Term(category, int(weight), mode, spellings, regex.strip(), near, unless, row.path.name, row.line)
