@@ -69,7 +69,7 @@ def test_matched(path: Path) -> None:
     """The heaviest hits first, 32 at most, with category, spelling, bytes and rule."""
     row, _ = judged(step_of(path), "一 sex，赌博" + " sex" * 50)
     matched = json.loads(row["matched"])
-    assert matched[0] == ["gambling", "赌博", 10, 16, "list.tsv:7"]
+    assert matched[0] == ["gambling", "赌博", 10, 16, "list.tsv:6"]
     assert matched[1] == ["sexual", "sex", 4, 7, "list.tsv:20"]
     assert len(matched) == 32
 
