@@ -2,7 +2,6 @@
 
 The cascade reads a document where a term of `safety_terms` was found, where a fast linear model finds it suspicious, and a random
 sample of the others, which says how much the cascade misses.
-See docs/how-to/filter-unsafe-text.md for how it is set up.
 """
 
 from __future__ import annotations

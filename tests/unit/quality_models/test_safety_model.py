@@ -223,6 +223,18 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
             open_safety_model(str(folder), "onnx").probabilities(["a"])
 
 
+def test_a_tokenizer_in_other_files(tmp_path: Path) -> None:
+    """A vocab.txt, as older models have it, is read by transformers."""
+    folder = write_classifier(tmp_path / "m")
+    (folder / "tokenizer.json").unlink()
+    (folder / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
+
+    found = open_safety_model(str(folder), "torch").probabilities(["bet."]).probabilities[0]
+
+    np.testing.assert_allclose(found, expected("bet."), atol=2e-5)
+
+
 def test_torch_is_not_needed(tmp_path: Path) -> None:
     """The engine onnx imports neither torch nor transformers, not even to export."""
     folder = write_classifier(tmp_path / "m")
