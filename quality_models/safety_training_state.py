@@ -91,6 +91,8 @@ class Checkpoint:
         Raises:
             ValueError: it is damaged, or of other rows, settings or versions.
         """
+        for left in self.path.parent.glob(f"{self.path.name}.*.tmp"):
+            left.unlink(missing_ok=True)  # of a process that was killed while it wrote
         if not self.path.exists():
             return None
         try:

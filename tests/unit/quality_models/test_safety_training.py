@@ -109,7 +109,9 @@ def test_a_stopped_run_goes_on_to_the_same_end(
     monkeypatch.setattr(Checkpoint, "save", killed)
     with pytest.raises(StoppedError):
         learned(base, rows, development, SETTINGS, Checkpoint(tmp_path / "state", "same", minutes=0))
+    (tmp_path / "state.123.tmp").write_bytes(b"half")
     progress, found = learned(base, rows, development, SETTINGS, Checkpoint(tmp_path / "state", "same", minutes=1e9))
+    assert [path.name for path in tmp_path.iterdir()] == ["state"]
     for mine, theirs in zip(progress.history, whole.history, strict=True):
         assert mine == pytest.approx(theirs, abs=1e-5)
     assert progress.best == pytest.approx(whole.best, abs=1e-6)
