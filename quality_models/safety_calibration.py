@@ -179,7 +179,7 @@ def thresholds_of(
 ) -> Thresholds:
     """Thresholds that keep both promises, the stricter one each.
 
-    `probabilities` and `hits` [texts, labels] and `languages` are of the development part; `windows` [windows, labels] and
+    `probabilities` and `hits` [texts, labels] and `languages` (empty: not known) are of the development part; `windows` [windows, labels] and
     `documents` [documents, labels] (the greatest of each document's windows) are of harmless text and may be empty.
     """
     notes: list[str] = []
@@ -195,7 +195,7 @@ def thresholds_of(
             )
         default[label] = max(wanted, float(calm[at]), LEAST)
         long[label] = max(default[label], float(calm_long[at]))
-        for language in sorted(set(languages)):
+        for language in sorted(set(languages) - {""}):
             of = np.array([one == language for one in languages])
             if hits[of, at].sum() < LANGUAGE_HITS or (1 - hits[of, at]).sum() < LANGUAGE_OTHERS:
                 continue

@@ -42,6 +42,7 @@ __all__ = ["train_safety"]
 log = logging.getLogger("corpusmill")
 
 STATE = "training.state"
+NO_LANGUAGES = {"und", "mul", "mis", "zxx"}
 Parts = dict[str, list[Row]]
 
 
@@ -161,7 +162,7 @@ def _calibrated(
         many = _of_many_windows(good.owner, len(harmless))
         documents = good.greatest(windows, len(harmless))[many]
         found = thresholds_of(
-            labels, probabilities, wanted, [to_iso639_3(row.lang) or row.lang for row in parts["dev"]],
+            labels, probabilities, wanted, [_language(row.lang) for row in parts["dev"]],
             precision=calibration.precision, share=calibration.max_false_alarms, windows=windows, documents=documents,
         )  # fmt: skip
         for note in found.notes:
@@ -179,6 +180,15 @@ def _calibrated(
         | {"good_documents": len(harmless), "good_long": int(many.sum()), "good_windows": len(windows), "notes": found.notes},
         "metrics": metrics,
     }  # fmt: skip
+
+
+def _language(label: str) -> str:
+    """ISO 639-3, as the filter names languages; empty for what names none."""
+    try:
+        code = to_iso639_3(label)
+    except ValueError:
+        return ""
+    return "" if code in NO_LANGUAGES else code
 
 
 def _of_many_windows(owner: Any, documents: int) -> Any:

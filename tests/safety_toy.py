@@ -46,7 +46,7 @@ def toy_rows(n: int, seed: int = 0) -> list[Row]:
         for label in labels:
             for _ in range(3):
                 words.insert(draw.randrange(len(words)), draw.choice(TELLING[label]))
-        lang = "eng" if at % 4 else "zho"
+        lang = ("zh", "eng", "klingon", "eng")[at % 4]
         rows.append(
             Row(" ".join(words), tuple(labels), lang, f"group {seed} {at // 2}", licence="CC0", where=f"toy:{at}")
         )

@@ -109,12 +109,12 @@ def test_thresholds_are_the_stricter_of_both_promises() -> None:
     draw = np.random.default_rng(2)
     hits = (draw.random((2000, 1)) < 0.5).astype(np.float32)
     scores = (0.5 * draw.random((2000, 1)) + 0.5 * hits).astype(np.float32)
-    languages = ["zho"] * 1000 + ["eng"] * 990 + ["kor"] * 10
+    languages = ["zho"] * 900 + ["eng"] * 790 + ["kor"] * 10 + [""] * 300
     none = np.empty((0, 1), np.float32)
     given_ = {"precision": 0.9, "share": 0.01}
     free = thresholds_of(("spam",), scores, hits, languages, windows=none, documents=none, **given_)
     assert free.default["spam"] == free.long["spam"] == LEAST
-    assert set(free.languages) == {"zho", "eng"}, "ten rows are too few for a threshold of their own"
+    assert set(free.languages) == {"zho", "eng"}, "ten rows are too few, and rows of no known language make none"
     windows = np.linspace(0, 0.7, 1000, dtype=np.float32)[:, None]
     documents = np.linspace(0, 0.9, 1000, dtype=np.float32)[:, None]
     held = thresholds_of(("spam",), scores, hits, languages, windows=windows, documents=documents, **given_)
