@@ -180,7 +180,8 @@ def thresholds_of(
     """Thresholds that keep both promises, the stricter one each.
 
     `probabilities` and `hits` [texts, labels] and `languages` (empty: not known) are of the development part.
-    `windows` [windows, labels] and `documents` [documents, labels] (the greatest of each document's windows) are of harmless text and may be empty.
+    `windows` [windows, labels] and `documents` [documents, labels] (the greatest of each document's windows) are of
+    harmless text and may be empty.
     """
     notes: list[str] = []
     calm, calm_long = quiet(windows, share), quiet(documents, share)
