@@ -1,0 +1,162 @@
+"""Markdown of what `bench_safety` measures: groups, parts and languages, each with all systems side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from quality_models.safety_labels import CATEGORY_NAMES
+from tests.bench.quality_tables import head, row
+from tests.bench.safety_gold import Counts, Row, average_precision, best_f1, counts, ranks, wilson
+
+__all__ = [
+    "ADVERTS",
+    "Sheet",
+    "best_table",
+    "categories_table",
+    "groups_table",
+    "harmless_table",
+    "mean_f1",
+    "parts_table",
+    "share_cell",
+]
+
+Doubles = npt.NDArray[np.float64]
+ADVERTS = ("gambling", "sexual", "drugs", "weapons", "fraud", "spam")
+
+
+@dataclass
+class Sheet:
+    """Rows, and each system's margins of them: nan where it was not asked of a row."""
+
+    rows: list[Row]
+    margins: dict[str, Doubles] = field(default_factory=dict)
+    asked: dict[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    """Systems that only some rows are put to, and which."""
+
+    def places(self, wanted: Callable[[Row], bool]) -> list[int]:
+        return [place for place, one in enumerate(self.rows) if wanted(one)]
+
+    def counts(self, system: str, places: Sequence[int], threshold: float = 0.0) -> Counts | None:
+        """None where the system was not put to these rows."""
+        if system in self.asked and not self.asked[system][list(places)].all():
+            return None
+        return counts([self.rows[i].unsafe for i in places], self.margins[system][list(places)], threshold)
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Places by group, and, of groups of several languages, by language too."""
+        found: dict[str, list[int]] = {}
+        for place, one in enumerate(self.rows):
+            name = f"{one.group} {one.lang}" if one.group == "HateCheck translations" else one.group
+            found.setdefault(name, []).append(place)
+        return found
+
+    def mixed(self) -> dict[str, list[int]]:
+        """Groups with unsafe and harmless rows. The harmless rows by hand belong to each group by hand."""
+        by_hand = self.places(lambda one: one.group.startswith("by hand") and not one.unsafe)
+        found = {}
+        for name, places in self.groups.items():
+            if name.startswith("by hand"):
+                places = sorted({*(i for i in places if self.rows[i].unsafe), *by_hand})
+            if len({self.rows[i].unsafe for i in places}) == 2:
+                found[name] = places
+        return found
+
+
+def number(value: float, digits: int = 3) -> str:
+    return "" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def share_cell(hits: int, total: int) -> str:
+    """A share in percent with its interval."""
+    low, high = wilson(hits, total)
+    return f"{hits}: {hits / total:.2%} ({low:.2%} to {high:.2%})" if total else ""
+
+
+def _cell(found: Counts | None) -> str:
+    if found is None:
+        return ""
+    return f"{number(found.f1)} ({number(found.precision, 2)} / {number(found.recall, 2)})"
+
+
+def groups_table(sheet: Sheet) -> Iterator[str]:
+    """F1 with precision and recall of every system as it is set."""
+    yield from head("group", "unsafe", "harmless", *sheet.margins)
+    for name, places in sheet.mixed().items():
+        unsafe = sum(sheet.rows[i].unsafe for i in places)
+        yield row(name, unsafe, len(places) - unsafe, *(_cell(sheet.counts(one, places)) for one in sheet.margins))
+
+
+def best_table(sheet: Sheet) -> Iterator[str]:
+    """F1 at the threshold that is best for each group, and how well a system ranks: so thresholds do not decide."""
+    yield from head("group", *sheet.margins)
+    for name, places in sheet.mixed().items():
+        truth = [sheet.rows[i].unsafe for i in places]
+        cells = []
+        for one in sheet.margins:
+            if sheet.counts(one, places) is None:
+                cells.append("")
+                continue
+            values = sheet.margins[one][places]
+            cells.append(
+                f"{number(best_f1(truth, values)[0])} · {number(ranks(truth, values))} · "
+                f"{number(average_precision(truth, values))}"
+            )
+        yield row(name, *cells)
+
+
+def mean_f1(sheet: Sheet, system: str, groups: Sequence[str], *, best: bool) -> float:
+    """Mean F1 over groups; nan if the system was not put to one of them."""
+    found = []
+    mixed = sheet.mixed()
+    for name in groups:
+        tally = sheet.counts(system, mixed[name])
+        if tally is None:
+            return math.nan
+        truth = [sheet.rows[i].unsafe for i in mixed[name]]
+        found.append(best_f1(truth, sheet.margins[system][mixed[name]])[0] if best else tally.f1)
+    return float(np.mean(found)) if found else math.nan
+
+
+def parts_table(sheet: Sheet) -> Iterator[str]:
+    """Recall of the unsafe parts of groups."""
+    yield from head("group", "part", "unsafe", *sheet.margins)
+    parts: dict[tuple[str, str], list[int]] = {}
+    for place, one in enumerate(sheet.rows):
+        if one.unsafe and not one.group.startswith("own"):
+            parts.setdefault((one.group, one.part), []).append(place)
+    for (group, part), places in parts.items():
+        found = [sheet.counts(one, places) for one in sheet.margins]
+        yield row(group, part, len(places), *("" if one is None else number(one.recall) for one in found))
+
+
+def categories_table(sheet: Sheet, systems: Sequence[str]) -> Iterator[str]:
+    """Our own rows by language and category: recall, and precision against the harmless rows of the language."""
+    yield from head(
+        "language", "category", "unsafe", "harmless", *(f"{one}: F1 (precision / recall)" for one in systems)
+    )
+    groups = {name: places for name, places in sheet.groups.items() if name.startswith("own ")}
+    for name, places in sorted(groups.items(), key=lambda item: -len(item[1])):
+        harmless = [i for i in places if not sheet.rows[i].unsafe]
+        for category in ("all adverts", *CATEGORY_NAMES):
+            wanted = ADVERTS if category == "all adverts" else (category,)
+            unsafe = [i for i in places if sheet.rows[i].labels[:1] and sheet.rows[i].labels[0] in wanted]
+            if len(unsafe) >= 8:
+                cells = (_cell(sheet.counts(one, unsafe + harmless)) for one in systems)
+                yield row(name.removeprefix("own "), category, len(unsafe), len(harmless), *cells)
+
+
+def harmless_table(sheet: Sheet, groups: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """Share of harmless rows that each system drops, with the interval of Wilson at 95 %."""
+    yield from head("harmless", "rows", *sheet.margins)
+    for name, places in groups.items():
+        cells = []
+        for one in sheet.margins:
+            found = sheet.counts(one, places)
+            cells.append("" if found is None else share_cell(found.wrong, found.wrong + found.kept))
+        yield row(name, len(places), *cells)
