@@ -22,7 +22,7 @@ __all__ = ["BUILDER", "ONNX_NAME", "SOURCE", "export_int8", "source_of", "write_
 ONNX_NAME = "model.int8.onnx"
 SOURCE = "source"
 """Note in the file: of which weights, and by which builder, it was made."""
-BUILDER = "1"
+BUILDER = "2"
 """Version of what `safety_graph` builds: raised whenever the same weights may give other numbers."""
 
 

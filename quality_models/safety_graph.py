@@ -8,9 +8,10 @@ How numbers are stored: each row of a matrix has its scale, activations are scal
 onnxruntime's dynamic quantisation does): so what a text gets does not depend on the texts beside it, to the last bit,
 and an outlier in one token does not coarsen the others. Weights use 7 of their 8 bits: processors without 8-bit dot products
 (VNNI) cut the sum of two products off at 16 bits, which then never happens. The embeddings have 8 bits and a scale a
-row; biases, norms and the head are float32. In the last layer only the first token is worked out, which the head reads.
+row; biases, norms, the head and the last layer are float32: rounding there is not averaged over tokens, and makes more than half of all
+error. Of the last layer only the first token is worked out, which the head reads.
 
-Measured against float32, see bench/results: the first token's state has a cosine of .999; 2.9 times as fast. A plain
+Measured: three times as fast as float32; a trained model's logits (standard deviation 2.6) are off by .13 in the root mean square. A plain
 LayerNormalization after Add is faster than onnxruntime's fused one by a fifth of the whole.
 """
 
@@ -163,9 +164,12 @@ class _Graph:
 
     def product(self, x: str, name: str) -> str:
         """Each token's state times a matrix, without bias."""
+        if name.startswith(f"encoder.layer.{self.shape.layers - 1}."):
+            matrix = self.weights[f"{name}.weight"].T.astype(np.float32)
+            return self.node("MatMul", [x, self.constant(f"{name}.weight", matrix)])
         whole, scale = self.quantised(x)
-        matrix, steps = quantised_rows(self.weights[f"{name}.weight"], WEIGHT_MOST)
-        stored = self.constant(f"{name}.weight", matrix.T)
+        rounded, steps = quantised_rows(self.weights[f"{name}.weight"], WEIGHT_MOST)
+        stored = self.constant(f"{name}.weight", rounded.T)
         step = self.constant(f"{name}.scale", steps)
         found = self.node("MatMulIntegerToFloat", [whole, stored, "one", step, "middle"], MICROSOFT)
         return self.node("Mul", [found, scale])

@@ -141,9 +141,11 @@ def logits_of(
 ) -> npt.NDArray[np.float64]:
     """float64[labels]. eight_bits: with the rounding that the export documents, and the same sums."""
 
+    layers = sum(name.endswith("intermediate.dense.bias") for name in weights)
+
     def linear(x: npt.NDArray[np.float64], name: str) -> npt.NDArray[np.float64]:
         matrix = weights[f"{name}.weight"].astype(np.float64)
-        if eight_bits:
+        if eight_bits and not name.startswith(f"encoder.layer.{layers - 1}."):
             x, matrix = rounded(x, 127), rounded(matrix, 63)
         return x @ matrix.T + weights[f"{name}.bias"]
 
@@ -158,7 +160,7 @@ def logits_of(
     x = words[list(ids)] + weights["embeddings.position_embeddings.weight"][places]
     x = norm(x + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
     heads = SIZES["num_attention_heads"]
-    for layer in range(sum(name.endswith("intermediate.dense.bias") for name in weights)):
+    for layer in range(layers):
         at = f"encoder.layer.{layer}."
         q, k, v = (
             linear(x, f"{at}attention.self.{part}").reshape(len(ids), heads, -1).swapaxes(0, 1)
