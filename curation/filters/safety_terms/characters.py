@@ -284,6 +284,7 @@ def characters() -> Characters:
         if joined >> TYPE_AT & 0xFF == plain >> TYPE_AT & 0xFF == SOLID:
             pairs.setdefault((plain & CODE) << KIND_AT | mark, joined)
     keys = sorted(pairs)
-    index, blocks = two_level(entries)
+    places, blocks = two_level(entries)
+    assert places[1] == places[0] + 1, "ASCII must lie in one piece"
     joined_entries = np.array([pairs[key] for key in keys], np.int64)
-    return Characters(index, blocks, of_folded[folds[POOL]], np.array(keys, np.int64), joined_entries)
+    return Characters(places, blocks, of_folded[folds[POOL]], np.array(keys, np.int64), joined_entries)

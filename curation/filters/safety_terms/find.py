@@ -11,22 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from curation.filters.safety_terms.characters import GATE_AT, GATE_BITS, KIND_AT, LETTER, SIGN, Characters
-from curation.filters.safety_terms.trie import (
-    HALF,
-    LONGER_AT,
-    SUB,
-    WORD,
-    Trie,
-    TrieAt,
-    first_may,
-    pair_may,
-    quad_may,
-    trie_at,
-    triple_may,
-)
-from curation.filters.safety_terms.view import GAP_COUNT, MANY, N_STATE, UNITS, Solids, fill_view, reset, view_at
-from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, info_of, may_match, walk
+from curation.filters.safety_terms.characters import Characters
+from curation.filters.safety_terms.gates import list_places, may_begin
+from curation.filters.safety_terms.trie import Trie, TrieAt, trie_at
+from curation.filters.safety_terms.view import N_STATE, UNITS, Solids, fill_view, reset, view_at
+from curation.filters.safety_terms.walk import ROOM, SPAN, Found, View, may_match, walk
 from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of
 from curation.text.spans import Bytes, Int64s
@@ -101,88 +90,18 @@ def _longer(values: Int64s, n: Int) -> Int64s:
 
 
 @inlined
-def _ends_word(view: View, i: Int) -> Int:
-    """Whether a term that must end as a word may do so before solid i."""
-    if i >= view.n:
-        return True
-    info = info_of(view, i)
-    return info & GAP_COUNT != 0 or info >> KIND_AT & 3 != LETTER
-
-
-@inlined
-def _may_end(may: Int, inside: bool, view: View, i: Int) -> Int:
-    """Whether a term may be the letters before solid i. inside: they begin inside of a word."""
-    if may & (WORD | SUB | HALF) == 0:
-        return False
-    if may & SUB:
-        return True
-    return not inside and (may & HALF != 0 or _ends_word(view, i))
-
-
-@inlined
-def _may_begin(trie: TrieAt, view: View, i: Int) -> Int:
-    """False where no term begins with solid i. A solid before it is there, or the text begins with it."""
-    here = info_of(view, i)
-    gates = here >> GATE_AT
-    may = first_may(trie, gates)
-    if may == 0:
-        return False
-    inside = (
-        here & GAP_COUNT == 0
-        and here >> KIND_AT & 3 == LETTER
-        and i > 0
-        and info_of(view, i - 1) >> KIND_AT & 3 == LETTER
-    )
-    longer = SUB << LONGER_AT if inside else (SUB | WORD) << LONGER_AT
-    if here & MANY or _may_end(may, inside, view, i + 1):
-        return True
-    if may & longer == 0 or i + 1 >= view.n:
-        return False
-    there = info_of(view, i + 1)
-    if there >> KIND_AT & 3 == SIGN:
-        return True
-    gates = gates << GATE_BITS | there >> GATE_AT
-    may = pair_may(trie, gates)
-    if may == 0:
-        return False
-    if _may_end(may, inside, view, i + 2) or (there & MANY and may & longer):
-        return True
-    if may & longer == 0 or i + 2 >= view.n:
-        return False
-    return _may_go_on(trie, view, i + 2, gates, inside, longer)
-
-
-@inlined
-def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longer: Int) -> Int:
-    """The same for the third letter and the fourth. gates: hashes of the first two."""
-    here = info_of(view, i)
-    if here >> KIND_AT & 3 == SIGN:
-        return True
-    gates = gates << GATE_BITS | here >> GATE_AT
-    may = triple_may(trie, gates)
-    if may == 0:
-        return False
-    if _may_end(may, inside, view, i + 1) or (here & MANY and may & longer):
-        return True
-    if may & longer == 0 or i + 1 >= view.n:
-        return False
-    there = info_of(view, i + 1)
-    if there >> KIND_AT & 3 == SIGN:
-        return True
-    return quad_may(trie, gates << GATE_BITS | there >> GATE_AT) & longer != 0
-
-
-@inlined
 def _search(
     trie: TrieAt, view: View, begin: Int, end: Int, n_rows: Int, found: Found, owners: Int64s, best: Int64s,
-    stamp: Int, matches: _Matches, words: _Matches,
+    stamp: Int, places: Int64s, matches: _Matches, words: _Matches,
 ) -> tuple[Int, Int, Int, _Matches, _Matches]:  # fmt: skip
     """Matches that begin with solids `begin` to `end`: how many of rows, of words, the stamp to go on with, and both."""
     rows, first, last, spellings, before, valid = matches
     word, word_first, word_last, _, _, _ = words
     n = n_words = 0
-    for i in range(begin, end):
-        if not _may_begin(trie, view, i) or not may_match(trie, view, i):
+    n_places = list_places(trie, view, begin, end, address_of(places))
+    for place in range(n_places):
+        i = places[place]
+        if not may_begin(trie, view, i) or not may_match(trie, view, i):
             continue
         stamp += 1
         n_found = walk(trie, view, i, stamp, found)
@@ -326,6 +245,7 @@ def _find(
     solids = Solids(_empty(PIECE), _empty(PIECE), _empty(PIECE), _empty(PIECE))
     at = view_at(solids, characters)
     best, owners, state = room.best, room.owners, _empty(N_STATE)
+    places = _empty(PIECE)
     found = Found(address_of(best), address_of(room.stamps), address_of(owners), address_of(room.walks))
     matches = _Matches(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), np.empty(256, np.int8))
     words = _Matches(_empty(256), _empty(256), _empty(256), _empty(1), _empty(1), np.empty(1, np.int8))
@@ -343,7 +263,7 @@ def _find(
             first = max(fresh - BEFORE, 0 if dropped == 0 else 4)
             stop, limit = (n, n) if is_last else (n - SPAN - 4, n - AFTER)
             n_matches, n_words, stamp, matches, words = _search(
-                trie_in, view, first, stop, n_rows, found, owners, best, stamp, matches, words
+                trie_in, view, first, stop, n_rows, found, owners, best, stamp, places, matches, words
             )
             for k in range(n_matches):
                 row, here = matches.rows[k], dropped + matches.first[k]

@@ -36,8 +36,14 @@ class Tables(NamedTuple):
 
 
 def files_of(files: Sequence[Path], *, shipped: bool) -> list[Path]:
-    """The files of lists in the order in which they count."""
-    return [*(sorted(SHIPPED.glob("*.tsv")) if shipped else ()), *files]
+    """The files of lists in the order in which they count.
+
+    Raises ConfigError where there is none.
+    """
+    found = [*(sorted(SHIPPED.glob("*.tsv")) if shipped else ()), *files]
+    if not found:
+        raise ConfigError("step safety_terms: expected a list of terms, found shipped: false and no files: name a file")
+    return found
 
 
 def checksums_of(files: Sequence[Path]) -> dict[str, str]:

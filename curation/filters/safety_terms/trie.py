@@ -25,6 +25,7 @@ __all__ = [
     "FREE_EDGES",
     "HALF",
     "IS_END",
+    "IS_LOOSE_END",
     "LAST_AT",
     "LENGTH_AT",
     "SCRIPTS_AT",
@@ -58,8 +59,9 @@ WORD, SUB, HALF = 1, 2, 4
 must begin so but may end anywhere."""
 LONGER_AT = 3
 """The same bits, higher: a longer one may begin with them. A term is a WORD for these if its first letter must begin one."""
-TIGHT_EDGES, FREE_EDGES, IS_END, ONLY = 1, 2, 4, 8
-"""Bits of a node: what leads on from it, whether a spelling ends there, and whether it has one edge only."""
+TIGHT_EDGES, FREE_EDGES, IS_END, ONLY, IS_LOOSE_END = 1, 2, 4, 8, 16
+"""Bits of a node: what leads on from it, whether a spelling ends there, whether it has one edge only, and whether a spelling
+that ends there may do so inside of a word."""
 LABEL_AT, TO_AT = 8, 32
 NODE_BITS = 20
 """A slot of the table of edges: node, label, node that it leads to."""
@@ -107,6 +109,7 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
     edges: dict[int, int] = {}
     ending: list[list[int]] = [[]]
     owners, facts = [], []
+    loose: set[int] = set()
     gates = [np.zeros(1 << bits, np.uint8) for bits in (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS)]
     for number, (solids, word, owner) in enumerate(spellings):
         node = 0
@@ -115,13 +118,15 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
             if node == len(ending):
                 ending.append([])
         ending[node].append(number)
+        if not word or solids[-1].kind != LETTER:
+            loose.add(node)
         owners.append(owner)
         facts.append(_facts(solids, word))
         _open(gates, solids, word)
     offsets = np.cumsum([0, *map(len, ending)])
     flat = [number for numbers in ending for number in numbers]
     return Trie(
-        *_edge_tables(edges, [bool(numbers) for numbers in ending]),
+        *_edge_tables(edges, [IS_END * bool(e) | IS_LOOSE_END * (i in loose) for i, e in enumerate(ending)]),
         np.array(offsets, np.int32),
         np.array(flat, np.int32),
         np.array(owners, np.int32),
@@ -158,16 +163,15 @@ def _index(value: int, bits: int) -> int:
     return (value * ODD & 2**64 - 1) >> 64 - bits
 
 
-def _edge_tables(edges: dict[int, int], is_end: Sequence[bool]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """The table of edges, open addressing and less than half full, and the nodes.
+def _edge_tables(edges: dict[int, int], nodes: list[int]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The table of edges, open addressing and less than half full, and the nodes, of which the ends are known.
 
     Most nodes have one edge, which stands in the node itself; the next node is mostly the next in memory.
     """
-    if len(is_end) >= 1 << NODE_BITS:
+    if len(nodes) >= 1 << NODE_BITS:
         raise ConfigError(
-            f"lists of terms: expected fewer than {1 << NODE_BITS:,} letters in all, found {len(is_end):,}: use fewer lists"
+            f"lists of terms: expected fewer than {1 << NODE_BITS:,} letters in all, found {len(nodes):,}: use fewer lists"
         )
-    nodes = [IS_END if end else 0 for end in is_end]
     of_node = Counter(edge >> NODE_AT for edge in edges)
     size = 1 << max(4, (2 * len(edges)).bit_length())
     slots = np.full(size, NO_EDGE, np.uint64)

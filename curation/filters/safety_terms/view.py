@@ -94,6 +94,8 @@ class ViewAt(NamedTuple):
     places: int
     blocks: int
     pool: int
+    ascii: int
+    """Where in `blocks` the entries of ASCII stand, one after another."""
 
 
 @inlined
@@ -107,6 +109,7 @@ def view_at(solids: Solids, characters: Characters) -> ViewAt:
         address_of(characters.places),
         address_of(characters.blocks),
         address_of(characters.pool),
+        address_of(characters.blocks) + 8 * (np.int64(characters.places[0]) << 6),
     )
 
 
@@ -137,9 +140,11 @@ def fill_view(
     gap, units = state[GAP], state[UNITS]
     while p < end and n < most - MOST_FORMS:
         code, length = byte_at(p), np.int64(1)
-        if code >= 0x80:
+        if code < 0x80:
+            entry = np.int64(load64(at.ascii + 8 * code))
+        else:
             code, length = decode(p, end)
-        entry = _entry(at, code)
+            entry = _entry(at, code)
         part, parts = np.int64(0), np.int64(1)
         if entry >> TYPE_AT & 0xFF == MANY_FORMS:
             part, parts = entry >> TYPE_AT + 8, (entry >> TYPE_AT + 8) + (entry & CODE)

@@ -28,6 +28,7 @@ from curation.filters.safety_terms.trie import (
     FIRST_AT,
     FREE_EDGES,
     IS_END,
+    IS_LOOSE_END,
     LAST_AT,
     LENGTH_AT,
     SCRIPTS_AT,
@@ -101,6 +102,15 @@ def _count(info: Int) -> Int:
 
 
 @inlined
+def ends_word(view: View, i: Int) -> Int:
+    """Whether a term that must end as a word, with a letter, may do so before solid i."""
+    if i >= view.n:
+        return True
+    info = info_of(view, i)
+    return info & GAP_COUNT != 0 or _kind(info) != LETTER
+
+
+@inlined
 def may_match(trie: TrieAt, view: View, start: Int) -> Int:
     """False where no walk from solid `start` comes to an end of a term.
 
@@ -119,9 +129,10 @@ def may_match(trie: TrieAt, view: View, start: Int) -> Int:
         node = follow(trie, node, about, info & CODE, 0)
         if node < 0:
             return False
-        if node_of(trie, node) & IS_END:
-            return True
         i += 1
+        end = node_of(trie, node)
+        if end & IS_END and (end & IS_LOOSE_END or ends_word(view, i)):
+            return True
         if i >= view.n or _count(info_of(view, i)) > FREE_GAP:
             return False
 
@@ -144,7 +155,7 @@ def _walk(trie: TrieAt, view: View, start: Int, signs: Int, stamp: Int, found: F
         at = found.room + 24 * n_open
         node, here, facts = np.int64(load64(at)), np.int64(load64(at + 8)), np.int64(load64(at + 16))
         about = node_of(trie, node)
-        if about & IS_END:
+        if about & IS_END and (about & IS_LOOSE_END or ends_word(view, here + 1)):
             first, last = ends_at(trie, node)
             for i in range(first, last):
                 n = _finish(trie, view, start, here, facts, load32(trie.ending + 4 * i), stamp, found, n)
