@@ -113,8 +113,9 @@ def test_lists_are_part_of_the_digest(tmp_path: Path, path: Path) -> None:
 
 def test_configs_that_make_no_sense() -> None:
     """No list at all, and categories that there are not, are refused."""
+    with pytest.raises(ConfigError, match="expected a list of terms"):
+        SafetyTerms(SafetyTermsConfig(shipped=False)).ready()
     for wrong in (
-        {"shipped": False},
         {"categories": {"gamling": {}}},
         {"min_peak": 0},
         {"categories": {"hate": {"x": 1}}},
