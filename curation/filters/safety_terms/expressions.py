@@ -76,9 +76,9 @@ def _matches(text: Bytes, regex: str, literals: list[Row], characters: Character
             start, end = first + int(begins[inside[0]]), first + int(ends[inside[-1]])
             while passed < len(literals) and literals[passed][4] <= start:
                 passed += 1
-            over = next((hit for hit in literals[passed:] if hit[4] > start), None)
-            if over is not None and over[3] < end:
-                yield (over[0], over[1], over[2], start, end, over[5])
+            if passed < len(literals) and literals[passed][3] < end:
+                document, row, spelling, _, _, units = literals[passed]
+                yield document, row, spelling, start, end, units
 
 
 def _pieces(text: Bytes, literals: list[Row]) -> list[tuple[int, int]]:

@@ -134,14 +134,15 @@ def _stands_near(
     words: _Matches, n_words: Int, at: Int, begin: Int, end: Int, members: Int, sets: Int, over: Int
 ) -> Int:
     """Whether a word of a set stands near the match from solid `begin` to `end`; over: or lies over it."""
+    numbers, firsts, lasts = words.rows, words.first, words.last
     k = at - 1
-    while k >= 0 and words.first[k] >= begin - NEAR - SPAN:
-        if sets[members, words.rows[k]] and _is_near(words.first[k], words.last[k], begin, end, over):
+    while k >= 0 and firsts[k] >= begin - NEAR - SPAN:
+        if sets[members, numbers[k]] and _is_near(firsts[k], lasts[k], begin, end, over):
             return 1
         k -= 1
     k = at
-    while k < n_words and words.first[k] <= end + NEAR:
-        if sets[members, words.rows[k]] and _is_near(words.first[k], words.last[k], begin, end, over):
+    while k < n_words and firsts[k] <= end + NEAR:
+        if sets[members, numbers[k]] and _is_near(firsts[k], lasts[k], begin, end, over):
             return 1
         k += 1
     return 0
@@ -171,31 +172,30 @@ def _is_valid(k: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Ro
 
 @inlined
 def _is_covered(k: Int, n: Int, matches: _Matches, words: _Matches, n_words: Int, rows: Rows) -> Int:
-    """Whether match k lies inside of one of another row of its category that weighs as much."""
-    begin, end, row = matches.first[k], matches.last[k], matches.rows[k]
-    m = k - 1
-    while m >= 0 and matches.first[m] > begin - SPAN:
-        if _covers(m, row, begin, end, matches, rows) and _is_valid(m, matches, words, n_words, rows):
-            return True
+    """Whether match k lies inside of one of another row of its category that weighs as much.
+
+    The loop makes no calls for most others: a call with arrays costs more than the whole comparison.
+    """
+    firsts, lasts, row_of, categories, weights = (
+        matches.first,
+        matches.last,
+        matches.rows,
+        rows.categories,
+        rows.weights,
+    )
+    begin, end, row = firsts[k], lasts[k], row_of[k]
+    m = k
+    while m > 0 and firsts[m - 1] > begin - SPAN:
         m -= 1
-    m = k + 1
-    while m < n and matches.first[m] == begin:
-        if _covers(m, row, begin, end, matches, rows) and _is_valid(m, matches, words, n_words, rows):
-            return True
+    while m < n and firsts[m] <= begin:
+        other = row_of[m]
+        if lasts[m] >= end and other != row and categories[other] == categories[row] and not rows.is_regex[other]:
+            same = firsts[m] == begin and lasts[m] == end
+            wins = weights[other] > weights[row] or (weights[other] == weights[row] and (not same or other < row))
+            if wins and _is_valid(m, matches, words, n_words, rows):
+                return True
         m += 1
     return False
-
-
-@inlined
-def _covers(m: Int, row: Int, begin: Int, end: Int, matches: _Matches, rows: Rows) -> Int:
-    other = matches.rows[m]
-    if other == row or matches.last[m] < end or rows.is_regex[other]:
-        return False
-    if rows.categories[other] != rows.categories[row] or rows.weights[other] < rows.weights[row]:
-        return False
-    if matches.last[m] == end and matches.first[m] == begin:
-        return rows.weights[other] > rows.weights[row] or other < row
-    return True
 
 
 @inlined
