@@ -3,7 +3,8 @@
 Of `5_safety` only what differs from all training rows by source or topic: chat adverts of tg-spam, rows written by hand, Telegram
 spam of umputun, Korean comments, one topic of COLD, news headlines, laws. With the rows that tools/make_safety_public.py
 writes also the templates of HateCheck and its translations that it holds out, the rest of that topic, and surge-ai's comments; with
-those of tools/make_safety_rows.py our own sentences, written apart from the training rows.
+those of tools/make_safety_rows.py our own sentences, written apart from the training rows: most are riddles that avoid the usual
+words, some (`usual words`) are not. `suite`: the plain adverts and look-alikes of tests/golden/safety_evasion.py.
 
 A system says a margin of each row: how far it is above its own threshold, so that 0 and more means drop; nan where it was not asked.
 """
@@ -22,9 +23,9 @@ import numpy.typing as npt
 
 from tests.bench.language_gold import read_rows
 from tests.bench.quality_gold import area_under_curve
+from tests.golden.safety_evasion import load_lookalikes, load_phrases
 
 __all__ = [
-    "HARD",
     "Counts",
     "Row",
     "average_precision",
@@ -34,18 +35,19 @@ __all__ = [
     "load_own",
     "load_public",
     "load_shared",
+    "load_suite",
     "ranks",
     "wilson",
 ]
 
 Doubles = npt.NDArray[np.float64]
 
-HARD = "hard negatives"
-"""Parts of this name in `part` hold a word or a form of what is dropped, and are harmless."""
-
 
 class Row(NamedTuple):
-    """A text with its gold. group: a set with its source and language; part: what kind within it."""
+    """A text with its gold. group: a set with its source and language; part: what kind within it.
+
+    hard: harmless, but with a word or the form of what is dropped.
+    """
 
     name: str
     text: str
@@ -125,12 +127,25 @@ def load_own(path: Path) -> list[Row]:
     """Test rows of a file of tools/make_safety_rows.py."""
     found = []
     for number, row in enumerate(_rows_of(path, "test")):
-        labels = tuple(row["labels"])
+        labels, lang = tuple(row["labels"]), row["lang"]
         part = labels[0] if labels else "harmless"
-        found.append(
-            Row(f"own{number}", row["text"], row["lang"], bool(labels), labels, f"own {row['lang']}", part, not labels)
-        )
+        group = f"own {lang}, usual words" if "usual" in row["pattern"] else f"own {lang}"
+        found.append(Row(f"own{number}", row["text"], lang, bool(labels), labels, group, part, not labels))
     return found
+
+
+def load_suite() -> list[Row]:
+    """The plain adverts and the innocent look-alikes of the evasion suite."""
+    found = []
+    for number, one in enumerate(load_phrases()):
+        found.append(Row(f"advert{number}", one.text, one.lang, True, (one.kind,), _suite(one.lang), one.kind))
+    for number, one in enumerate(load_lookalikes()):
+        found.append(Row(f"innocent{number}", one.text, one.lang, False, (), _suite(one.lang), "look-alike", True))
+    return found
+
+
+def _suite(lang: str) -> str:
+    return f"suite {lang if lang in ('zh', 'zh-Hant', 'en', 'ja') else 'of other languages'}"
 
 
 def _rows_of(path: Path, split: str) -> Iterator[dict[str, Any]]:

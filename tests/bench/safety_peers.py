@@ -39,7 +39,7 @@ def alt_profanity_check(_: Path | None) -> Ask:
 def datatrove(words: Path | None) -> Ask:
     """C4BadWordsFilter; its files are those of --words instead of the ones it would fetch."""
     assert words is not None, "datatrove needs --words"
-    module = importlib.import_module("datatrove.pipeline.filters.c4_filters")
+    module: Any = importlib.import_module("datatrove.pipeline.filters.c4_filters")
     document = importlib.import_module("datatrove.data").Document
     module.cached_asset_path_or_download = lambda url, *_, **__: str(words / url.rpartition("/")[2])
     made = module.C4BadWordsFilter(keep_fraction=0.0, fail_on_missing_language=False, default_language="none")
@@ -58,7 +58,7 @@ def data_juicer(words: Path | None) -> Ask:
     """FlaggedWordFilter with the words of --words, for each language its own, without a model of tokens."""
     assert words is not None, "data-juicer needs --words"
     stats = importlib.import_module("data_juicer.utils.constant").Fields.stats
-    filters = importlib.import_module("data_juicer.ops.filter.flagged_words_filter")
+    filters: Any = importlib.import_module("data_juicer.ops.filter.flagged_words_filter")
     lists = {path.name: path.read_text(encoding="utf-8").split("\n") for path in words.iterdir() if len(path.name) == 2}
     filters.load_words_asset = lambda *_, **__: {name: [w for w in found if w] for name, found in lists.items()}
     made: dict[str, Any] = {}

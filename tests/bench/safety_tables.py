@@ -142,7 +142,8 @@ def categories_table(sheet: Sheet, systems: Sequence[str]) -> Iterator[str]:
     )
     groups = {name: places for name, places in sheet.groups.items() if name.startswith("own ")}
     for name, places in sorted(groups.items(), key=lambda item: -len(item[1])):
-        harmless = [i for i in places if not sheet.rows[i].unsafe]
+        lang = sheet.rows[places[0]].lang
+        harmless = sheet.places(lambda one, of=lang: one.group.startswith("own") and one.lang == of and not one.unsafe)  # type: ignore[misc]
         for category in ("all adverts", *CATEGORY_NAMES):
             wanted = ADVERTS if category == "all adverts" else (category,)
             unsafe = [i for i in places if sheet.rows[i].labels[:1] and sheet.rows[i].labels[0] in wanted]

@@ -2,7 +2,7 @@
 
 `variants` writes a term or a phrase in each disguise that fits its script. `load_phrases` gives adverts none of which stands
 whole on a list of terms, `load_lookalikes` innocent sentences that hold what lists stumble over. Tables of look-alikes are
-this module's own, so that the filter is not measured by its own table; only Traditional forms are the filter's turned around.
+this module's own, so that the filter is not measured by its own table; Traditional forms are OpenCC's.
 All is decided by the text alone: the same text has the same variants everywhere.
 """
 
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from curation.filters.safety_terms.characters import simplified
+from opencc import OpenCC
 
 __all__ = ["DISGUISES", "Case", "load_lookalikes", "load_phrases", "script_of", "variants"]
 
@@ -145,11 +145,12 @@ def styled(text: str, chance: random.Random) -> str:
 
 def mixed_script(text: str, chance: random.Random) -> str:
     """Greek, Cyrillic, full-width and Traditional forms by turns."""
-    tables: tuple[Mapping[str, str], ...] = (GREEK, CYRILLIC, traditional_forms())
     found = []
     for place, char in enumerate(text):
-        table = tables[chance.randrange(2)] if char.isascii() else tables[2]
-        other = table.get(char, chr(ord(char) + 0xFEE0) if "!" <= char <= "~" else char)
+        if "!" <= char <= "~":
+            other = chance.choice((GREEK, CYRILLIC)).get(char, chr(ord(char) + 0xFEE0))
+        else:
+            other = traditional(char, chance) or char
         found.append(other if place % 2 else char)
     return "".join(found)
 
@@ -171,18 +172,16 @@ def leet(text: str, chance: random.Random) -> str:
 
 
 @cache
-def traditional_forms() -> Mapping[str, str]:
-    """Simplified -> a Traditional character."""
-    found: dict[str, str] = {}
-    for there, here in simplified().items():
-        found.setdefault(chr(here), chr(there))
-    return found
+def converter() -> OpenCC:
+    return OpenCC("s2t")
 
 
 def traditional(text: str, chance: random.Random) -> str | None:
+    """As OpenCC writes it, by words."""
     if script_of(text) != "Han":
         return None
-    return _replaced(text, traditional_forms(), chance)
+    found: str = converter().convert(text)
+    return found
 
 
 def repeated(text: str, chance: random.Random) -> str:
