@@ -66,6 +66,7 @@ from tests.bench.safety_tables import (
     categories_table,
     groups_table,
     harmless_table,
+    losses_table,
     mean_f1,
     parts_table,
 )
@@ -202,6 +203,8 @@ def groups_report(sheet: Sheet, judges: Judges) -> Iterator[str]:
     yield from parts_table(sheet)
     yield "\n## Harmless rows that are dropped\n"
     yield from harmless_table(sheet, harmless_groups(sheet))
+    yield "\n## What the cascade loses of unsafe rows\n"
+    yield from losses_table(sheet, BOTH, SHIPPED)
 
 
 def harmless_groups(sheet: Sheet) -> dict[str, list[int]]:

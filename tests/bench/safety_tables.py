@@ -20,6 +20,7 @@ __all__ = [
     "categories_table",
     "groups_table",
     "harmless_table",
+    "losses_table",
     "mean_f1",
     "parts_table",
     "share_cell",
@@ -161,3 +162,14 @@ def harmless_table(sheet: Sheet, groups: Mapping[str, Sequence[int]]) -> Iterato
             found = sheet.counts(one, places)
             cells.append("" if found is None else share_cell(found.wrong, found.wrong + found.kept))
         yield row(name, len(places), *cells)
+
+
+def losses_table(sheet: Sheet, whole: str, cascade: str) -> Iterator[str]:
+    """Unsafe rows that are dropped if the model reads everything, and those of them that it does not get to read."""
+    yield from head("group", f"unsafe, dropped by {whole}", f"of these not {cascade}", "share lost")
+    for name, places in {**sheet.mixed(), "all": range(len(sheet.rows))}.items():
+        unsafe = [i for i in places if sheet.rows[i].unsafe]
+        with np.errstate(invalid="ignore"):
+            dropped = sheet.margins[whole][unsafe] >= 0
+            lost = dropped & ~(sheet.margins[cascade][unsafe] >= 0)
+        yield row(name, int(dropped.sum()), int(lost.sum()), number(float(lost.sum() / max(dropped.sum(), 1)), 3))
