@@ -67,7 +67,7 @@ from tests.bench.safety_tables import (
     groups_table,
     harmless_table,
     losses_table,
-    mean_f1,
+    means_table,
     parts_table,
 )
 
@@ -86,6 +86,12 @@ all, thresholds as shipped. *terms + model*: dropped by either. *as shipped*: dr
 has it read (its scope by default). *linear*: the fast model of the cascade, at the limit from which that reads a document: a
 gate, set low, no verdict. *fastText*: supervised on the rows that our model was trained on, threshold of best F1 on 5 % of
 their patterns. *alt-profanity-check*: English only, at 0.5. Intervals: Wilson, 95 %."""
+
+
+RANKING = """\
+What thresholds do not decide: F1 at the threshold that is best for each group and system · area under the curve · average
+precision · recall at the threshold where precision is .9 were both classes as many. Of a group that is mostly unsafe the best F1 is
+high for any system, one that drops everything too; the others compare:"""
 
 
 # -- systems ----------------------------------------------------------------------------------------
@@ -193,11 +199,11 @@ def groups_report(sheet: Sheet, judges: Judges) -> Iterator[str]:
         yield f"fastText: trained on {told}; F1 {own.dev_f1:.3f} on {own.dev_rows:,} rows of its own.\n"
     yield "F1 (precision / recall), every system as it is set:\n"
     yield from groups_table(sheet)
-    yield "\nAt the threshold that is best for each group and system: F1 · area under the curve · average precision:\n"
+    yield f"\n{RANKING}\n"
     yield from best_table(sheet)
-    yield "\n## Means over groups: F1 as set / at the best threshold\n"
-    yield from means_table(sheet)
-    yield "\n## Our own sentences, by language and category\n"
+    yield "\n## Means over groups: F1 as set · best F1 · area under the curve · average precision · recall at .9\n"
+    yield from means_table(sheet, families(sheet))
+    yield "\n## Our own sentences, by language and category: F1 (precision / recall), recall at .9\n"
     yield from categories_table(sheet, [one for one in sheet.margins if one not in (PROFANITY, BOTH)])
     yield "\n## Recall by kind of unsafe row\n"
     yield from parts_table(sheet)
@@ -225,17 +231,13 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def means_table(sheet: Sheet) -> Iterator[str]:
-    yield from head("mean of groups", "groups", *sheet.margins)
+def families(sheet: Sheet) -> dict[str, list[str]]:
+    """Groups by family, and of each family those in Chinese and English."""
+    found: dict[str, list[str]] = {}
     for name, prefixes in FAMILIES.items():
         groups = [one for one in sheet.mixed() if one.startswith(prefixes)]
-        for label, some in ((name, groups), (f"{name}: zh and en", [g for g in groups if _zh_or_en(g)])):
-            if some:
-                cells = (
-                    f"{mean_f1(sheet, s, some, best=False):.3f} / {mean_f1(sheet, s, some, best=True):.3f}"
-                    for s in sheet.margins
-                )
-                yield row(label, len(some), *(cell.replace("nan / nan", "") for cell in cells))
+        found |= {name: groups, f"{name}: zh and en": [one for one in groups if _zh_or_en(one)]}
+    return {name: groups for name, groups in found.items() if groups}
 
 
 def _zh_or_en(group: str) -> bool:

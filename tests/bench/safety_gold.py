@@ -37,6 +37,7 @@ __all__ = [
     "load_shared",
     "load_suite",
     "ranks",
+    "recall_at",
     "wilson",
 ]
 
@@ -252,3 +253,19 @@ def ranks(unsafe: Sequence[bool], margins: Doubles) -> float:
     """Area under the curve: how often an unsafe row has the greater margin; ties count half."""
     truth = np.asarray(unsafe, bool)
     return area_under_curve(margins[truth].tolist(), margins[~truth].tolist())
+
+
+def recall_at(unsafe: Sequence[bool], margins: Doubles, precision: float = 0.9) -> float:
+    """The greatest recall of a threshold whose precision is at least this were both classes as many; 0 of none.
+
+    Groups differ in how many of their rows are unsafe; so weighed, they compare. nan without rows of both classes.
+    """
+    truth, values = np.asarray(unsafe, bool), np.where(np.isnan(margins), -np.inf, margins)
+    if not truth.any() or truth.all():
+        return math.nan
+    order = np.argsort(-values, kind="stable")
+    last = np.append(values[order][1:] != values[order][:-1], True) & (values[order] > -np.inf)
+    found = np.cumsum(truth[order]) / truth.sum()
+    wrong = np.cumsum(~truth[order]) / (~truth).sum()
+    fine = last & (found >= precision * (found + wrong)) & (found > 0)
+    return float(found[fine].max()) if fine.any() else 0.0

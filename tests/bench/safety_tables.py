@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from quality_models.safety_labels import CATEGORY_NAMES
 from tests.bench.quality_tables import head, row
-from tests.bench.safety_gold import Counts, Row, average_precision, best_f1, counts, ranks, wilson
+from tests.bench.safety_gold import Counts, Row, average_precision, best_f1, counts, ranks, recall_at, wilson
 
 __all__ = [
     "ADVERTS",
@@ -21,7 +21,8 @@ __all__ = [
     "groups_table",
     "harmless_table",
     "losses_table",
-    "mean_f1",
+    "means_table",
+    "measures",
     "parts_table",
     "share_cell",
 ]
@@ -93,35 +94,43 @@ def groups_table(sheet: Sheet) -> Iterator[str]:
         yield row(name, unsafe, len(places) - unsafe, *(_cell(sheet.counts(one, places)) for one in sheet.margins))
 
 
+def measures(sheet: Sheet, system: str, places: Sequence[int]) -> dict[str, float]:
+    """F1 as set, best F1, area under the curve, average precision, recall at .9; empty if the system was not put to these rows."""
+    tally = sheet.counts(system, places)
+    if tally is None:
+        return {}
+    truth, values = [sheet.rows[i].unsafe for i in places], sheet.margins[system][list(places)]
+    return {
+        "F1": tally.f1,
+        "best F1": best_f1(truth, values)[0],
+        "AUC": ranks(truth, values),
+        "AP": average_precision(truth, values),
+        "recall at .9": recall_at(truth, values),
+    }
+
+
+RANKED = ("best F1", "AUC", "AP", "recall at .9")
+
+
 def best_table(sheet: Sheet) -> Iterator[str]:
-    """F1 at the threshold that is best for each group, and how well a system ranks: so thresholds do not decide."""
+    """What a system could reach were its threshold set for each group, and how well it ranks: so thresholds do not decide."""
     yield from head("group", *sheet.margins)
     for name, places in sheet.mixed().items():
-        truth = [sheet.rows[i].unsafe for i in places]
-        cells = []
-        for one in sheet.margins:
-            if sheet.counts(one, places) is None:
-                cells.append("")
-                continue
-            values = sheet.margins[one][places]
-            cells.append(
-                f"{number(best_f1(truth, values)[0])} · {number(ranks(truth, values))} · "
-                f"{number(average_precision(truth, values))}"
-            )
-        yield row(name, *cells)
+        found = (measures(sheet, one, places) for one in sheet.margins)
+        yield row(name, *(" · ".join(number(one[what], 2) for what in RANKED) if one else "" for one in found))
 
 
-def mean_f1(sheet: Sheet, system: str, groups: Sequence[str], *, best: bool) -> float:
-    """Mean F1 over groups; nan if the system was not put to one of them."""
-    found = []
+def means_table(sheet: Sheet, families: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Means over groups, each counting the same. families: names of groups by the name of the mean."""
     mixed = sheet.mixed()
-    for name in groups:
-        tally = sheet.counts(system, mixed[name])
-        if tally is None:
-            return math.nan
-        truth = [sheet.rows[i].unsafe for i in mixed[name]]
-        found.append(best_f1(truth, sheet.margins[system][mixed[name]])[0] if best else tally.f1)
-    return float(np.mean(found)) if found else math.nan
+    yield from head("mean of groups", "groups", *sheet.margins)
+    for family, names in families.items():
+        cells = []
+        for system in sheet.margins:
+            found = [measures(sheet, system, mixed[name]) for name in names]
+            means = [np.mean([one[what] for one in found]) if all(found) else math.nan for what in ("F1", *RANKED)]
+            cells.append(" · ".join(number(float(one)) for one in means) if all(found) else "")
+        yield row(family, len(names), *cells)
 
 
 def parts_table(sheet: Sheet) -> Iterator[str]:
@@ -149,8 +158,13 @@ def categories_table(sheet: Sheet, systems: Sequence[str]) -> Iterator[str]:
             wanted = ADVERTS if category == "all adverts" else (category,)
             unsafe = [i for i in places if sheet.rows[i].labels[:1] and sheet.rows[i].labels[0] in wanted]
             if len(unsafe) >= 8:
-                cells = (_cell(sheet.counts(one, unsafe + harmless)) for one in systems)
+                some = unsafe + harmless
+                cells = (f"{_cell(sheet.counts(s, some))} {_ranked(sheet, s, some)}" for s in systems)
                 yield row(name.removeprefix("own "), category, len(unsafe), len(harmless), *cells)
+
+
+def _ranked(sheet: Sheet, system: str, places: Sequence[int]) -> str:
+    return number(measures(sheet, system, places).get("recall at .9", math.nan), 2)
 
 
 def harmless_table(sheet: Sheet, groups: Mapping[str, Sequence[int]]) -> Iterator[str]:

@@ -24,6 +24,7 @@ from tests.bench.safety_gold import (
     load_shared,
     load_suite,
     ranks,
+    recall_at,
     wilson,
 )
 
@@ -74,6 +75,21 @@ def test_ranking_is_a_share_of_pairs(rows: list[tuple[bool, float]]) -> None:
     if high:
         assert 0 < average_precision(truth, values) <= 1
         assert average_precision(truth, np.where(truth, 1.0, 0.0)) == 1
+
+
+@given(scored)
+def test_recall_at_a_precision_holds_it(rows: list[tuple[bool, float]]) -> None:
+    """Some threshold has that recall and the precision, weighed as if both classes were as many; no threshold has more."""
+    truth, values = split(rows)
+    if len(set(truth)) < 2:
+        assert math.isnan(recall_at(truth, values))
+        return
+    fine = [0.0]
+    for one in {*values.tolist()}:
+        found = counts(truth, values, float(one))
+        if found.recall and found.recall >= 0.9 * (found.recall + found.false_alarms) - 1e-12:
+            fine.append(found.recall)
+    assert recall_at(truth, values) == pytest.approx(max(fine))
 
 
 @given(st.integers(0, 40), st.integers(1, 40))
