@@ -1,4 +1,4 @@
-"""Harmless rows of some ninety languages for training the safety model, and long harmless documents to choose thresholds by.
+"""Harmless rows of more than eighty languages for training the safety model, and long harmless documents to choose thresholds by.
 
     python -m tools.make_safety_negatives --sources FOLDER --out FOLDER [--held-out TEXTS.jsonl ...]
 
