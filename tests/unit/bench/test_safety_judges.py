@@ -6,8 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from tests.bench.safety_judges import Kept, either, fasttext_line, only_where, said_by_terms
+from tests.bench.safety_judges import (
+    Kept,
+    either,
+    fasttext_line,
+    model_filter,
+    only_where,
+    said_by_model,
+    said_by_terms,
+)
+from tests.safety_tiny import LABELS, write_classifier
 
 TEXTS = [
     "The library opens at nine and closes at five.",
@@ -67,3 +77,30 @@ def test_either_and_only_where() -> None:
 def test_fasttext_reads_characters_as_words() -> None:
     """Han, kana and Hangul stand apart, other words stay whole and small."""
     assert fasttext_line("Online赌场 Bonus\n送18元") == "online 赌 场 bonus 送 18 元"
+
+
+def test_margins_of_models_are_their_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of short and long texts, in a language with thresholds of its own or not: 0 and more is dropped; nothing is no margin."""
+    monkeypatch.setenv("CORPUSMILL_CACHE", str(tmp_path / "cache"))
+    thresholds = {"default": {"gambling": 0.6}, "long": {"gambling": 0.9}, "languages": {"zh": {"hate": 0.2}}}
+    safety = {"format": 1, "labels": list(LABELS), "thresholds": thresholds, "max_tokens": 12, "stride": 7}
+    folder = write_classifier(tmp_path / "tiny", safety=safety)
+    texts = [
+        "bet.",
+        "赌博网站",
+        "a",
+        "abc " * 40,
+        "the cat sat",
+        "赌!",
+        "",
+        "网站赌博" * 20,
+        *(chr(97 + i) * 3 for i in range(20)),
+    ]
+    languages = ["eng_Latn", "zho_Hans"] * (len(texts) // 2)
+
+    said = said_by_model(model_filter(str(folder), engine="onnx"), texts, languages, [0] * len(texts), Kept(tmp_path))
+
+    with np.errstate(invalid="ignore"):
+        assert (said.margins >= 0).tolist() == [reason is not None for reason in said.reasons]
+    assert np.isnan(said.margins[6]) or said.reasons[6] is None
+    assert 0 < sum(reason is not None for reason in said.reasons) < len(texts)
