@@ -9,10 +9,12 @@ The third of the steps that lead to the shipped models:
     python -m tools.make_safety_negatives --sources ... --held-out ... --out .          3. ordinary text
     python -m tools.mix_safety_rows --rows rows.jsonl --public public.jsonl --negatives negatives.jsonl \\
         --dangerous dangerous.jsonl --out mixed.jsonl                                   4. one file of them
-    corpusmill train-safety --input mixed.jsonl --good good.jsonl --output my-model ... 5. the model
-    python tools/train_safety_linear.py --rows rows.jsonl public.jsonl negatives.jsonl  6. the fast one of the cascade
+    corpusmill train-safety --input mixed.jsonl --good long.jsonl --output my-model --layers 8 --freeze 4 --adapter 16 \\
+        --batch-tokens 2048 --development 0.05                                          5. the model
+    python tools/train_safety_linear.py --rows rows.jsonl public.jsonl negatives.jsonl dangerous.jsonl
+                                                                                        6. the fast one of the cascade
 
-`good.jsonl` of step 5 may be this step's long.jsonl, or any documents without labels that no row was made of.
+Instead of long.jsonl step 5 takes any harmless documents of which no row was made.
 
 FOLDER holds a folder for each source that `safety_negatives/collect.py` names: a clone OWNER+NAME, or what the tools of the n-gram
 and language models read. One that is missing is left out, and said. Written are, below --out:
