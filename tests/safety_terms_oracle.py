@@ -22,7 +22,9 @@ separators. A digit or sign may stand for a Latin letter (0 for o) where at most
 
 Of matches of one row with one beginning only the shortest counts.
 
-**Context.** `near`: a match of one of the words ends or begins at most 40 solids before or after the match, without
+**Context.** Groups stand in the list itself or, for all lists, in `groups.tsv` (see `terms`).
+
+`near`: a match of one of the words ends or begins at most 40 solids before or after the match, without
 overlap. `unless`: none does, and none overlaps it: so the word that contains the term is one more such word.
 
 **Hits.** Matches with their context are valid. One that lies inside of a valid match of another row of its category is

@@ -20,7 +20,7 @@ from curation.text.jit import inlined, kernel
 from curation.text.memory import Int, address_of
 from curation.text.spans import Bytes, Int64s
 
-__all__ = ["NEAR", "Hits", "Rows", "find"]
+__all__ = ["NEAR", "Hits", "Rows", "Tries", "find"]
 
 NEAR = 40
 """Solids before and after a match in which its context is looked for."""
@@ -42,7 +42,15 @@ class Rows(NamedTuple):
     sets: npt.NDArray[np.uint8]
     """uint8[n_sets, n_words]: 1 where a word is of a set."""
     n_owners: int
-    """Rows and words."""
+    """As many as there are rows, or words if these are more."""
+
+
+class Tries(NamedTuple):
+    """What is looked for: everywhere, and near what was found."""
+
+    terms: Trie
+    words: Trie
+    """Of context words; owners are their numbers."""
 
 
 class Hits(NamedTuple):
@@ -69,7 +77,7 @@ class Hits(NamedTuple):
 
 
 class _Matches(NamedTuple):
-    """Matches of a piece, in the order of their beginnings. Of words only the first three columns are used."""
+    """Matches of a piece, in the order of their beginnings. Of words the first three columns are used."""
 
     rows: Int64s
     """Row or word."""
@@ -77,7 +85,7 @@ class _Matches(NamedTuple):
     last: Int64s
     spellings: Int64s
     words_before: Int64s
-    """Matches of words found before it: int64."""
+    """Matches of words that begin before it."""
     valid: npt.NDArray[np.int8]
     """1 yes, 0 no, -1 not asked yet."""
 
@@ -91,13 +99,12 @@ def _longer(values: Int64s, n: Int) -> Int64s:
 
 @inlined
 def _search(
-    trie: TrieAt, view: View, begin: Int, end: Int, n_rows: Int, found: Found, owners: Int64s, best: Int64s,
-    stamp: Int, places: Int64s, matches: _Matches, words: _Matches,
-) -> tuple[Int, Int, Int, _Matches, _Matches]:  # fmt: skip
-    """Matches that begin with solids `begin` to `end`: how many of rows, of words, the stamp to go on with, and both."""
+    trie: TrieAt, view: View, begin: Int, end: Int, found: Found, owners: Int64s, best: Int64s, stamp: Int,
+    places: Int64s, matches: _Matches, n: Int,
+) -> tuple[Int, Int, _Matches]:  # fmt: skip
+    """Matches that begin with solids `begin` to `end`, after the n that are there: how many there are, the stamp to go on with,
+    and the matches, in longer arrays where there was no room."""
     rows, first, last, spellings, before, valid = matches
-    word, word_first, word_last, _, _, _ = words
-    n = n_words = 0
     n_places = list_places(trie, view, begin, end, address_of(places))
     for place in range(n_places):
         i = places[place]
@@ -110,23 +117,40 @@ def _search(
             rows, first, last = _longer(rows, size), _longer(first, size), _longer(last, size)
             spellings, before = _longer(spellings, size), _longer(before, size)
             valid = np.empty(len(rows), np.int8)
-        if n_words + n_found > len(word):
-            size = n_words
-            word, word_first, word_last = _longer(word, size), _longer(word_first, size), _longer(word_last, size)
-        words_so_far = n_words
         for k in range(n_found):
-            owner = owners[k]
-            value = best[owner]
-            if owner >= n_rows:
-                word[n_words], word_first[n_words], word_last[n_words] = owner - n_rows, i, value >> 32
-                n_words += 1
-            else:
-                rows[n], first[n], last[n] = owner, i, value >> 32
-                spellings[n], before[n] = value & 0xFFFFFFFF, words_so_far
-                n += 1
-    valid[:n] = -1
-    matches = _Matches(rows, first, last, spellings, before, valid)
-    return n, n_words, stamp, matches, _Matches(word, word_first, word_last, spellings, before, valid)
+            value = best[owners[k]]
+            rows[n], first[n], last[n], spellings[n] = owners[k], i, value >> 32, value & 0xFFFFFFFF
+            n += 1
+    return n, stamp, _Matches(rows, first, last, spellings, before, valid)
+
+
+@inlined
+def _search_context(
+    trie: TrieAt, view: View, begin: Int, end: Int, found: Found, owners: Int64s, best: Int64s, stamp: Int,
+    places: Int64s, words: _Matches, matches: _Matches, n: Int, rows: Rows,
+) -> tuple[Int, Int, _Matches]:  # fmt: skip
+    """Context words that begin with solids `begin` to `end` and near one of n matches that ask for any: see `_search`.
+
+    Everyday words are context, so looking for them in the whole text would cost more than the search for terms.
+    """
+    n_words, searched = np.int64(0), begin
+    for k in range(n):
+        row = matches.rows[k]
+        if rows.near[row] >= 0 or rows.unless[row] >= 0:
+            searched = max(searched, matches.first[k] - NEAR - SPAN)
+            stop = min(end, matches.last[k] + NEAR + 1)
+            if searched < stop:
+                n_words, stamp, words = _search(
+                    trie, view, searched, stop, found, owners, best, stamp, places, words, n_words
+                )
+                searched = stop
+    at = 0
+    for k in range(n):
+        while at < n_words and words.first[at] < matches.first[k]:
+            at += 1
+        matches.words_before[k] = at
+    matches.valid[:n] = -1
+    return n_words, stamp, words
 
 
 @inlined
@@ -238,17 +262,18 @@ class Room(NamedTuple):
 
 @kernel
 def _find(
-    data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie: Trie, rows: Rows, room: Room
+    data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, tries: Tries, rows: Rows, room: Room
 ) -> tuple[Hits, int]:
     """Hits, and how many there are."""
-    base, trie_in, n_rows = address_of(data), trie_at(trie), len(rows.categories)
+    base, terms_in, words_in = address_of(data), trie_at(tries.terms), trie_at(tries.words)
+    n_rows = len(rows.categories)
     solids = Solids(_empty(PIECE), _empty(PIECE), _empty(PIECE), _empty(PIECE))
     at = view_at(solids, characters)
     best, owners, state = room.best, room.owners, _empty(N_STATE)
     places = _empty(PIECE)
     found = Found(address_of(best), address_of(room.stamps), address_of(owners), address_of(room.walks))
     matches = _Matches(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), np.empty(256, np.int8))
-    words = _Matches(_empty(256), _empty(256), _empty(256), _empty(1), _empty(1), np.empty(1, np.int8))
+    words = _Matches(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), np.empty(256, np.int8))
     hits = Hits(_empty(256), _empty(256), _empty(256), _empty(256), _empty(256), _empty(256), _empty(len(starts)))
     last_end, of_document = np.zeros(n_rows, np.int64), np.full(n_rows, -1, np.int64)
     n_hits = stamp = 0
@@ -262,8 +287,11 @@ def _find(
             view = View(address_of(solids.info), n, 1 if dropped == 0 else 0)
             first = max(fresh - BEFORE, 0 if dropped == 0 else 4)
             stop, limit = (n, n) if is_last else (n - SPAN - 4, n - AFTER)
-            n_matches, n_words, stamp, matches, words = _search(
-                trie_in, view, first, stop, n_rows, found, owners, best, stamp, places, matches, words
+            n_matches, stamp, matches = _search(
+                terms_in, view, first, stop, found, owners, best, stamp, places, matches, 0
+            )
+            n_words, stamp, words = _search_context(
+                words_in, view, first, stop, found, owners, best, stamp, places, words, matches, n_matches, rows
             )
             for k in range(n_matches):
                 row, here = matches.rows[k], dropped + matches.first[k]
@@ -286,7 +314,7 @@ def _find(
     return hits, n_hits
 
 
-def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie: Trie, rows: Rows) -> Hits:
+def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, tries: Tries, rows: Rows) -> Hits:
     """Hits of all rows in all texts."""
     n_owners = rows.n_owners
     room = Room(
@@ -295,5 +323,5 @@ def find(data: Bytes, starts: Int64s, ends: Int64s, characters: Characters, trie
         np.empty(n_owners, np.int64),
         np.empty(3 * ROOM, np.int64),
     )
-    hits, n = _find(data, starts, ends, characters, trie, rows, room)
+    hits, n = _find(data, starts, ends, characters, tries, rows, room)
     return hits.taken(slice(0, n))

@@ -34,7 +34,7 @@ def harmless_sentences() -> tuple[str, ...]:
 def absurd_terms(tables: Tables) -> list[tuple[Term, float]]:
     """Terms that hit more than MOST_SHARE of the sentences, with their share, worst first."""
     checked = bounds(*buffers(pa.array(harmless_sentences(), pa.large_string())))
-    hits = confirmed(find(*checked, characters(), tables.trie, tables.rows), *checked, characters(), tables)
+    hits = confirmed(find(*checked, characters(), tables.tries, tables.rows), *checked, characters(), tables)
     pairs = np.unique(np.stack([hits.rows, hits.documents]), axis=1)
     shares = np.bincount(pairs[0], minlength=len(tables.terms)) / len(harmless_sentences())
     worst = np.argsort(-shares, kind="stable")

@@ -20,6 +20,7 @@ from curation.filters.safety_terms.expressions import confirmed
 from curation.filters.safety_terms.find import Hits, find
 from curation.filters.safety_terms.harmless import absurd_terms
 from curation.filters.safety_terms.tables import Tables, checksums_of, files_of, tables_for
+from curation.filters.safety_terms.terms import GROUPS
 from curation.filters.safety_terms.weigh import STRETCH, in_order, weigh
 from curation.records import ScoreColumn
 from curation.text import buffers
@@ -37,7 +38,7 @@ def hits_of(texts: pa.Array, tables: Tables) -> Hits:
     """All hits of all texts, by document and place."""
     checked = bounds(*buffers(texts))
     signs = characters()
-    found = find(*checked, signs, tables.trie, tables.rows)
+    found = find(*checked, signs, tables.tries, tables.rows)
     return in_order(confirmed(found, *checked, signs, tables))
 
 
@@ -106,7 +107,7 @@ class SafetyTerms(Filter):
         }
 
     def model_checksums(self) -> Mapping[str, str]:
-        return checksums_of(files_of(self.config.files, shipped=self.config.shipped))
+        return checksums_of([GROUPS, *files_of(self.config.files, shipped=self.config.shipped)])
 
     def ready(self) -> None:
         """Raises ConfigError for a list that cannot be read, and for terms that ordinary sentences are full of."""

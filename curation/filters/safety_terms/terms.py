@@ -19,7 +19,8 @@
 | unless | the same: none may |
 
 Near and unless may be missing. A word in them is matched as mode `word` does; a group, a row `@name`, has a mode of its own, weight
-0, and holds for its file, wherever it stands there. Blank lines, byte order marks, carriage returns and lines with `#` are
+0, and holds for its file, wherever it stands there; the groups of `groups.tsv` may be named in every list, and one of the same
+name in the list itself counts instead. Blank lines, byte order marks, carriage returns and lines with `#` are
 skipped; such lines before the first row may hold `key: value`.
 
 A term is matched in its view (see `characters`): case, width, look-alike letters, Traditional and Simplified, signs and blanks
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -37,8 +39,10 @@ from curation.errors import ConfigError, nearest
 from curation.filters.safety_terms.spelling import MOST_SOLIDS, spelled
 from quality_models.safety_labels import CATEGORY_NAMES
 
-__all__ = ["MODES", "ContextWord", "Term", "TermList", "read_terms"]
+__all__ = ["GROUPS", "MODES", "ContextWord", "Term", "TermList", "read_terms"]
 
+GROUPS = Path(__file__).resolve().with_name("groups.tsv")
+"""Groups that every list may name; `@group` rows only."""
 MODES = ("word", "sub", "regex")
 BETWEEN = re.compile(r"(?:^|\s+)\|(?:\s+|$)")
 NAMES_REGEX = " =~ "
@@ -51,6 +55,9 @@ class ContextWord(NamedTuple):
     word: str
     mode: str
     """word or sub."""
+
+
+_Contexts = dict[str, tuple[ContextWord, ...]]
 
 
 class Term(NamedTuple):
@@ -105,18 +112,14 @@ def read_terms(path: Path) -> TermList:
         ConfigError: the file is missing, not UTF-8, or a row is not as described above; it names file and line.
     """
     header, rows = _rows(path)
-    groups: dict[str, tuple[ContextWord, ...]] = {}
-    for row in rows:
-        if row.cells[0].startswith("@"):
-            if row.cells[0] in groups:
-                row.fail("each group once in a file", f"a second row for {row.cells[0]}")
-            groups[row.cells[0]] = _group(row)
+    groups = {**_shared_groups(), **_groups(rows)}
     terms, seen = [], set()
+    known: _Contexts = {}
     for row in rows:
         if not row.cells[0].startswith("@"):
-            term = _term(row, groups)
+            term = _term(row, groups, known)
             for spelling in term.spellings:
-                key = (term.category, spelling, term.regex, term.mode, term.near, term.unless)
+                key = (term.category, spelling, term.regex, term.mode, *row.cells[4:])
                 if key in seen:
                     row.fail("each term once in a category", f"{spelling!r} again")
                 seen.add(key)
@@ -149,6 +152,27 @@ def _rows(path: Path) -> tuple[dict[str, str], list[_Row]]:
     return header, rows
 
 
+@cache
+def _shared_groups() -> dict[str, tuple[ContextWord, ...]]:
+    """The groups of GROUPS."""
+    _, rows = _rows(GROUPS)
+    for row in rows:
+        if not row.cells[0].startswith("@"):
+            row.fail("groups, whose names begin with @", repr(row.cells[0]))
+    return _groups(rows)
+
+
+def _groups(rows: Sequence[_Row]) -> dict[str, tuple[ContextWord, ...]]:
+    """The groups of a file."""
+    groups: dict[str, tuple[ContextWord, ...]] = {}
+    for row in rows:
+        if row.cells[0].startswith("@"):
+            if row.cells[0] in groups:
+                row.fail("each group once in a file", f"a second row for {row.cells[0]}")
+            groups[row.cells[0]] = _group(row)
+    return groups
+
+
 def _group(row: _Row) -> tuple[ContextWord, ...]:
     if len(row.cells) != 4 or row.cells[1] != "0" or row.cells[2] not in ("word", "sub") or len(row.cells[0]) < 2:
         row.fail("@name, 0, word or sub, and words, with tabs between them", repr("\t".join(row.cells))[:80])
@@ -165,8 +189,13 @@ def _checked(row: _Row, spelling: str) -> str:
     return spelling.strip()
 
 
-def _context(row: _Row, place: int, groups: Mapping[str, tuple[ContextWord, ...]]) -> tuple[ContextWord, ...]:
+def _context(
+    row: _Row, place: int, groups: Mapping[str, tuple[ContextWord, ...]], known: _Contexts
+) -> tuple[ContextWord, ...]:
+    """The words of near or unless. `known`: those of cells before, since lists have hundreds of the same."""
     cell = row.cells[place] if len(row.cells) > place else ""
+    if cell in known:
+        return known[cell]
     found: list[ContextWord] = []
     for word in filter(None, (one.strip() for one in cell.split(","))):
         if not word.startswith("@"):
@@ -175,11 +204,11 @@ def _context(row: _Row, place: int, groups: Mapping[str, tuple[ContextWord, ...]
             found += groups[word]
         else:
             hint = nearest(word, groups)
-            row.fail("a group that this file has", f"{word}{hint if hint else ''}")
-    return tuple(dict.fromkeys(found))
+            row.fail("a group that this file or groups.tsv has", f"{word}{hint if hint else ''}")
+    return known.setdefault(cell, tuple(dict.fromkeys(found)))
 
 
-def _term(row: _Row, groups: Mapping[str, tuple[ContextWord, ...]]) -> Term:
+def _term(row: _Row, groups: Mapping[str, tuple[ContextWord, ...]], known: _Contexts) -> Term:
     cells = row.cells
     if not 4 <= len(cells) <= 6:
         row.fail("category, weight, mode, term, near, unless with tabs between them", f"{len(cells)} cells")
@@ -194,7 +223,7 @@ def _term(row: _Row, groups: Mapping[str, tuple[ContextWord, ...]]) -> Term:
     if mode == "regex":
         spelling, _, regex = spelling.partition(NAMES_REGEX)
         _check_regex(row, regex.strip())
-    near, unless = _context(row, 4, groups), _context(row, 5, groups)
+    near, unless = _context(row, 4, groups, known), _context(row, 5, groups, known)
     spellings = tuple(_checked(row, one) for one in BETWEEN.split(spelling))
     for one in spellings if mode != "regex" else ():
         _check_length(row, one, mode, near)

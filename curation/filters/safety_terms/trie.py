@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -148,6 +149,11 @@ def _facts(solids: Sequence[Solid], word: bool) -> int:
     return word * WORD | unbroken * UNBROKEN | kinds | scripts << SCRIPTS_AT | len(solids) << LENGTH_AT
 
 
+@cache
+def _gate(code: int) -> int:
+    return int(gate_of(np.array([code]))[0])
+
+
 def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], word: bool) -> None:
     """Let a walk begin where a text has the first letters of a spelling."""
     begins = WORD if word and solids[0].kind == LETTER else SUB
@@ -155,7 +161,7 @@ def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], word:
     value = 0
     for n, (gate, bits) in enumerate(zip(gates, (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS), strict=True), 1):
         if n <= len(solids):
-            value = (value << GATE_BITS | int(gate_of(np.array([solids[n - 1].code]))[0])) & 2**64 - 1
+            value = (value << GATE_BITS | _gate(solids[n - 1].code)) & 2**64 - 1
             gate[_index(value, bits)] |= whole if n == len(solids) and n < 4 else begins << LONGER_AT
 
 

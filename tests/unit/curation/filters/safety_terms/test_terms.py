@@ -28,6 +28,14 @@ def test_a_file(tmp_path: Path) -> None:
     assert (second.spellings, second.regex, second.near) == (("vx", "加"), "(vx|加)[a-z]{3}", ())
 
 
+def test_shared_groups(tmp_path: Path) -> None:
+    """A list may name the groups of groups.tsv; one of the same name of its own counts instead."""
+    shared = read_terms(write_list(tmp_path, "spam\t1\tsub\t上车\t@contact\n")).terms[0].near
+    assert len(shared) > 20
+    own = read_terms(write_list(tmp_path, "@contact\t0\tsub\t加\nspam\t1\tsub\t上车\t@contact\n")).terms[0].near
+    assert own == (ContextWord("加", "sub"),)
+
+
 @pytest.mark.parametrize(
     ("row", "expected"),
     [
@@ -45,7 +53,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("gambling\t4\tsub\t赌", "two characters"),
         ("gambling\t4\tsub\tx\t加", "two characters"),
         ("gambling\t4\tsub\t" + "赌" * 41, "at most 40"),
-        ("gambling\t4\tsub\t赌博\t@none", "a group that this file has"),
+        ("gambling\t4\tsub\t赌博\t@none", "a group that this file or groups.tsv has"),
         ("gambling\t4\tsub\t赌博\t@talc", "did you mean '@talk'"),
         ("gambling\t4\tsub\t赌博\t+,加", "a letter or digit"),
         ("gambling\t4\tregex\t赌博", "literals, =~ and an expression"),
