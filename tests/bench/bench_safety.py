@@ -69,6 +69,7 @@ from tests.bench.safety_tables import (
     losses_table,
     means_table,
     parts_table,
+    shifts_table,
 )
 
 REPO = Path(__file__).resolve().parents[2]
@@ -203,6 +204,8 @@ def groups_report(sheet: Sheet, judges: Judges) -> Iterator[str]:
     yield from best_table(sheet)
     yield "\n## Means over groups: F1 as set · best F1 · area under the curve · average precision · recall at .9\n"
     yield from means_table(sheet, families(sheet))
+    yield "\n## The model with lower thresholds, in log odds\n"
+    yield from shifts_table(sheet, MODEL, families(sheet))
     yield "\n## Our own sentences, by language and category: F1 (precision / recall), recall at .9\n"
     yield from categories_table(sheet, [one for one in sheet.margins if one not in (PROFANITY, BOTH)])
     yield "\n## Recall by kind of unsafe row\n"

@@ -25,6 +25,7 @@ __all__ = [
     "measures",
     "parts_table",
     "share_cell",
+    "shifts_table",
 ]
 
 Doubles = npt.NDArray[np.float64]
@@ -187,3 +188,19 @@ def losses_table(sheet: Sheet, whole: str, cascade: str) -> Iterator[str]:
             dropped = sheet.margins[whole][unsafe] >= 0
             lost = dropped & ~(sheet.margins[cascade][unsafe] >= 0)
         yield row(name, int(dropped.sum()), int(lost.sum()), number(float(lost.sum() / max(dropped.sum(), 1)), 3))
+
+
+SHIFTS = (-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+
+
+def shifts_table(sheet: Sheet, system: str, families: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Mean recall and mean share of harmless rows dropped, were all thresholds of a system lower by so much log odds."""
+    mixed = sheet.mixed()
+    yield from head("thresholds lower by", *(f"{family}: recall / false alarms" for family in families))
+    for shift in SHIFTS:
+        cells = []
+        for names in families.values():
+            found = [sheet.counts(system, mixed[name], -shift) for name in names]
+            means = [np.mean([getattr(one, what) for one in found]) for what in ("recall", "false_alarms")]
+            cells.append(" / ".join(number(float(one)) for one in means))
+        yield row(shift, *cells)
