@@ -31,6 +31,8 @@ sexual	1	word	s	@contact
 drugs	4	word	cocaine | buy cocaine | mdma
 drugs	4	word	trạng | coño
 hate	4	sub	бля
+fraud	1	word	bet	@
+fraud	2	sub	群聊		@
 """
 
 

@@ -285,7 +285,9 @@ class Letter(NamedTuple):
 
 @cache
 def letters_of(term: str) -> tuple[Letter, ...]:
-    """A term's view. Its own repeated letters are not joined."""
+    """A term's view. Its own repeated letters are not joined. Of a context word that is @ the sign itself."""
+    if term == "@":
+        return (Letter(Char("@", "sign"), False),)
     found: list[Letter] = []
     gap = False
     for character in term:
@@ -326,7 +328,7 @@ class Walk(NamedTuple):
 
 def _is(solid: Solid, letter: Letter) -> int:
     """1 if the solid is the letter, 2 if it stands for it, 0 else."""
-    if solid.char.kind != "sign" and solid.char.text == letter.char.text:
+    if solid.char.text == letter.char.text and (solid.char.kind != "sign" or letter.char.kind == "sign"):
         return 1
     return 2 if letter.char.kind == "letter" and letter.char.text in STAND_INS.get(solid.char.text, "") else 0
 

@@ -21,10 +21,12 @@ from curation.filters.safety_terms.characters import (
     characters,
 )
 
-__all__ = ["MOST_SOLIDS", "Solid", "spelled"]
+__all__ = ["HANDLE", "MOST_SOLIDS", "Solid", "spelled", "spelled_context"]
 
 MOST_SOLIDS = 40
 """Letters and digits of the longest term."""
+HANDLE = "@"
+"""A context word that is the sign itself, as names of accounts and addresses have it."""
 FIRST_SYLLABLE, LAST_SYLLABLE = 0xAC00, 0xD7A3
 
 
@@ -33,7 +35,7 @@ class Solid(NamedTuple):
 
     code: int
     kind: int
-    """LETTER, UNSPACED or DIGIT of `characters`."""
+    """LETTER, UNSPACED or DIGIT of `characters`; SIGN in HANDLE alone."""
     scripts: int
     """Bits of scripts that it is read as; 0 for those that look like no other."""
     free: bool
@@ -95,3 +97,8 @@ def spelled(term: str) -> tuple[Solid, ...]:
         Solid(one & CODE, one >> KIND_AT & 3, one >> SCRIPT_AT & ANY_SCRIPT, blank)
         for one, blank in zip(solids, free, strict=True)
     )
+
+
+def spelled_context(word: str) -> tuple[Solid, ...]:
+    """The same for a context word, which may be HANDLE."""
+    return (Solid(ord(HANDLE), SIGN, 0, False),) if word == HANDLE else spelled(word)

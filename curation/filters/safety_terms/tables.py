@@ -15,7 +15,7 @@ import numpy as np
 
 from curation.errors import ConfigError, nearest
 from curation.filters.safety_terms.find import Rows, Tries
-from curation.filters.safety_terms.spelling import Solid, spelled
+from curation.filters.safety_terms.spelling import Solid, spelled, spelled_context
 from curation.filters.safety_terms.terms import ContextWord, Term, TermList, read_terms
 from curation.filters.safety_terms.trie import Spelling, trie_of
 from quality_models.safety_labels import CATEGORY_NAMES
@@ -100,7 +100,7 @@ def tables_of(lists: Sequence[TermList], off: Sequence[str] = ()) -> Tables:
 
     near, unless = [number_of(term.near) for term in terms], [number_of(term.unless) for term in terms]
     sets = [
-        {words.setdefault((spelled(word.word), word.mode), len(words)) for word in context}
+        {words.setdefault((spelled_context(word.word), word.mode), len(words)) for word in context}
         for context in contexts
         if context
     ]

@@ -18,7 +18,8 @@
 | near | words or @groups with commas between them: one must stand within 40 letters and digits before or after |
 | unless | the same: none may |
 
-Near and unless may be missing. A word in them is matched as mode `word` does; a group, a row `@name`, has a mode of its own, weight
+Near and unless may be missing. A word in them is matched as mode `word` does; the sign @ alone is one too, which all names of
+accounts and addresses have; a group, a row `@name`, has a mode of its own, weight
 0, and holds for its file, wherever it stands there; the groups of `groups.tsv` may be named in every list, and one of the same
 name in the list itself counts instead. Blank lines, byte order marks, carriage returns and lines with `#` are
 skipped; such lines before the first row may hold `key: value`.
@@ -36,7 +37,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from curation.errors import ConfigError, nearest
-from curation.filters.safety_terms.spelling import MOST_SOLIDS, spelled
+from curation.filters.safety_terms.spelling import HANDLE, MOST_SOLIDS, spelled
 from quality_models.safety_labels import CATEGORY_NAMES
 
 __all__ = ["GROUPS", "MODES", "ContextWord", "Term", "TermList", "read_terms"]
@@ -176,7 +177,7 @@ def _groups(rows: Sequence[_Row]) -> dict[str, tuple[ContextWord, ...]]:
 def _group(row: _Row) -> tuple[ContextWord, ...]:
     if len(row.cells) != 4 or row.cells[1] != "0" or row.cells[2] not in ("word", "sub") or len(row.cells[0]) < 2:
         row.fail("@name, 0, word or sub, and words, with tabs between them", repr("\t".join(row.cells))[:80])
-    return tuple(ContextWord(_checked(row, word), row.cells[2]) for word in BETWEEN.split(row.cells[3]))
+    return tuple(ContextWord(_checked_context(row, word), row.cells[2]) for word in BETWEEN.split(row.cells[3]))
 
 
 def _checked(row: _Row, spelling: str) -> str:
@@ -189,6 +190,10 @@ def _checked(row: _Row, spelling: str) -> str:
     return spelling.strip()
 
 
+def _checked_context(row: _Row, word: str) -> str:
+    return HANDLE if word.strip() == HANDLE else _checked(row, word)
+
+
 def _context(
     row: _Row, place: int, groups: Mapping[str, tuple[ContextWord, ...]], known: _Contexts
 ) -> tuple[ContextWord, ...]:
@@ -198,8 +203,8 @@ def _context(
         return known[cell]
     found: list[ContextWord] = []
     for word in filter(None, (one.strip() for one in cell.split(","))):
-        if not word.startswith("@"):
-            found.append(ContextWord(_checked(row, word), "word"))
+        if word == HANDLE or not word.startswith("@"):
+            found.append(ContextWord(_checked_context(row, word), "word"))
         elif word in groups:
             found += groups[word]
         else:

@@ -222,10 +222,9 @@ def _spread(
     """Open a walk for each way to read a solid: as itself, and as what it may stand for."""
     code, kind = info & CODE, _kind(info)
     facts |= (info >> SCRIPT_AT & ANY_SCRIPT) << SEEN_AT
-    if kind != SIGN:
-        to = follow(trie, node, about, code, free)
-        if to >= 0:
-            n_open = _push(room, n_open, to, place, facts)
+    to = follow(trie, node, about, code, free)
+    if to >= 0:
+        n_open = _push(room, n_open, to, place, facts)
     if kind >= DIGIT and (code < 256 or kind == SIGN):
         for letter in (_FIRST_STANDS[code & 255], _SECOND_STANDS[code & 255]):
             if letter != 0:
