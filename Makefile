@@ -58,7 +58,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
 unit: torch $(VENV)/.kenlm ## the fast tests: some minutes
-	for filter in language rules perplexity safety_terms; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
+	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
 test: lint types imports unit ## lint, types, import rules and every test

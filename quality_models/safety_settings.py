@@ -5,6 +5,9 @@
 
 `temperature` is Platt's scaling: the probability is that of a * logit + b (Platt, Probabilistic Outputs for Support Vector
 Machines, 1999). All but `format` and `labels` may be left out. Without the file labels are those of config.json's id2label.
+
+`unions`: {name: [label, ...]} adds labels that no logit stands for: that at least one of some labels holds, taken as
+independent (1 - product of 1 - p). An advert that might be of three trades is of none for sure, and an advert for sure.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ class SafetySettings:
     """labels: in the order of the logits. multi: each label has its own probability; else they sum to 1.
 
     languages: thresholds in place of the default ones, by language. slopes: a and b of each label.
+    unions: behind the labels of logits, in `labels` too: the labels of which one at least must hold.
     normalised: texts are read as `safety_text.readable` gives them.
     """
 
@@ -43,14 +47,25 @@ class SafetySettings:
     max_tokens: int = MAX_TOKENS
     stride: int = STRIDE
     normalised: bool = False
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The labels of logits."""
+        return self.labels[: len(self.labels) - len(self.unions)]
 
     def probabilities(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """float32[n, labels] of float32[n, labels]."""
-        a, b = np.array([self.slopes.get(label, (1.0, 0.0)) for label in self.labels], np.float64).T
+        """float32[n, labels] of float32[n, labels but unions]."""
+        learned = self.learned
+        a, b = np.array([self.slopes.get(label, (1.0, 0.0)) for label in learned], np.float64).T
         scaled = a * logits.astype(np.float64) + b
         if self.multi:
-            both: npt.NDArray[np.float32] = (0.5 + 0.5 * np.tanh(scaled / 2)).astype(np.float32)
-            return both
+            both = 0.5 + 0.5 * np.tanh(scaled / 2)
+            others = [
+                1 - np.prod(1 - both[:, [learned.index(of) for of in some]], axis=1) for some in self.unions.values()
+            ]
+            whole: npt.NDArray[np.float32] = np.column_stack([both, *others]).astype(np.float32)
+            return whole
         powers = np.exp(scaled - scaled.max(axis=1, keepdims=True, initial=-np.inf))
         found: npt.NDArray[np.float32] = (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
         return found
@@ -71,6 +86,8 @@ def read_settings(data: Mapping[str, Any] | None, config: Mapping[str, Any], whe
         labels = tuple(str(label) for label in data["labels"])
         if not labels or len(set(labels)) < len(labels):
             raise ValueError("no labels, or one that stands twice")
+        unions = _unions(data.get("unions", {}), labels)
+        labels = (*labels, *unions)
         said = data.get("thresholds", {})
         default, long = (_shares(said.get(name, {}), labels, name) for name in ("default", "long"))
         languages = {str(key): _shares(one, labels, key) for key, one in said.get("languages", {}).items()}
@@ -81,10 +98,22 @@ def read_settings(data: Mapping[str, Any] | None, config: Mapping[str, Any], whe
         stride = int(data.get("stride", max(1, max_tokens * STRIDE // MAX_TOKENS)))
         multi = _is_multi(config, len(labels)) if config else True
         normalised = bool(data.get("normalised", False))
+        if unions and not multi:
+            raise ValueError("unions of labels whose probabilities sum to 1")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{where}: expected what safety_settings describes, found {what}; write it anew") from error
-    return SafetySettings(labels, multi, default, long, languages, slopes, max_tokens, stride, normalised)
+    return SafetySettings(labels, multi, default, long, languages, slopes, max_tokens, stride, normalised, unions)
+
+
+def _unions(data: Mapping[str, Any], labels: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found = {str(name): tuple(str(label) for label in some) for name, some in data.items()}
+    for name, some in found.items():
+        if name in labels or not some or not set(some) <= set(labels):
+            raise ValueError(
+                f"union {name!r} of {', '.join(some) or 'nothing'}, expected a new name for some of its labels"
+            )
+    return found
 
 
 def _shares(data: Mapping[str, Any], labels: tuple[str, ...], name: str) -> dict[str, float]:

@@ -164,9 +164,9 @@ class ShippedModel:
             weights["embeddings.word_embeddings.weight"] = words
         encoder = Encoder(shape, weights)
         check_encoder(encoder, str(self.adapter))
-        if len(weights["head.out.bias"]) != len(self.settings.labels):
+        if len(weights["head.out.bias"]) != len(self.settings.learned):
             raise ValueError(
-                f"{self.adapter}: expected a row of the classifier for each of {list(self.settings.labels)}"
+                f"{self.adapter}: expected a row of the classifier for each of {list(self.settings.learned)}"
             )
         return encoder, kept
 

@@ -5,7 +5,7 @@
     readable("赌-博")             # "赌博"
 
 In order: control and invisible characters go, line breaks become newlines; NFKC (full width, circled, mathematical letters);
-signs that look like Latin letters become letters; signs inside of Han go; single letters with blanks or signs between them
+marks that it does not join to a letter go; signs that look like Latin letters become letters; signs inside of Han go; single letters with blanks or signs between them
 become a word; a word of Latin letters among Cyrillic, Greek, Armenian or Cherokee ones gets the letters of one script.
 It is done in training as in use. Pure and deterministic.
 
@@ -33,6 +33,9 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
 """Default-ignorable code points of Unicode, and the controls that are no break."""
+
+_MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
+"""Combining marks of Latin letters and signs; what NFKC leaves of them strikes letters out, or heaps up."""
 
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢɑɡ", "abcdefghijklmnopqrstuvwyzag", strict=True))
 _SIGNS: Mapping[int, str] = {
@@ -75,7 +78,7 @@ def readable(text: str) -> str:
     """The text without disguises, with as many lines."""
     if not text.isascii():
         text = _INVISIBLE.sub("", _BREAKS.sub("\n", text))
-        text = unicodedata.normalize("NFKC", text)
+        text = _MARKS.sub("", unicodedata.normalize("NFKC", text))
         if _ANY_SIGN.search(text):
             text = text.translate(_SIGNS)
         text = _HIDDEN_GAP.sub("", text)

@@ -11,5 +11,6 @@ FILTERS: dict[str, str] = {
     "length": "curation.filters.length:Length",
     "perplexity": "curation.filters.perplexity:Perplexity",
     "rules": "curation.filters.rules:Rules",
+    "safety_model": "curation.filters.safety_model:SafetyModel",
     "safety_terms": "curation.filters.safety_terms:SafetyTerms",
 }

@@ -70,7 +70,7 @@ def test_a_changed_threshold_decides_anew_beside_the_old_step(
     again = finished(capsys, corpus, tmp_path, "--run", first.name, "--set", "length.min_units=100")
     assert again == first
     added = {path.name for path in (first / "steps").iterdir()} - folders
-    assert sorted(name.split("-")[1] for name in added) == ["length", "perplexity", "rules"]
+    assert sorted(name.split("-")[1] for name in added) == ["length", "perplexity", "rules", "safety_model", "safety_terms"]
     assert funnel(first)["kept"] < kept
 
 
@@ -138,7 +138,8 @@ def test_judge_lets_every_step_judge_every_document(
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     assert [row["id"] for row in rows] == [f"d{n}" for n in range(600)]
     for row in rows:
-        assert set(row["steps"]) == {"exact", "near", "language", "html_noise", "length", "rules", "perplexity"}
+        steps = "exact near language html_noise length rules perplexity safety_terms safety_model"
+        assert set(row["steps"]) == set(steps.split())
         assert all(step["keep"] is not None for step in row["steps"].values())
         assert row["keep"] is all(step["keep"] for step in row["steps"].values())
         assert (row["reason"] is None) is row["keep"]

@@ -100,13 +100,14 @@ def test_a_large_run_in_chunks_keeps_what_the_command_line_keeps(trial: Trial, l
     assert done.state == "success"
     assert done.folder is not None
     assert {"dedup.pass_1[0]", "dedup.pass_1[1]", "language.pass_1[1]", "quality.pass_1[1]"} <= done.states.keys()
-    assert done.states["quality.pass_2"] == done.states["language.pass_2"] == done.states["safety.plan"] == "skipped"
+    assert done.states["quality.pass_2"] == done.states["language.pass_2"] == done.states["safety.pass_2"] == "skipped"
     assert {
         "ingest.read 0-0",
         "exact.scatter 0-0",
         "near.sign 0-0",
         "language 0-0",
         "html_noise+length+rules+perplexity 1-1",
+        "safety_terms+safety_model 1-1",
     } <= done.labels
     assert sum(label.startswith("near.verify ") for label in done.labels) > 1
     pipeline = start_run(load_config("demo", [*SMALL, "pack="]), [str(large)], tmp_path / "by-command-line")
