@@ -18,6 +18,7 @@ from curation.filters.safety_terms.trie import (
     first_may,
     pair_may,
     quad_may,
+    six_may,
     triple_may,
 )
 from curation.filters.safety_terms.view import GAP_COUNT, MANY
@@ -79,7 +80,7 @@ def may_begin(trie: TrieAt, view: View, i: Int) -> Int:
 
 @inlined
 def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longer: Int) -> Int:
-    """The same for the third letter and the fourth. gates: hashes of the first two."""
+    """The same for the third letter to the sixth. gates: hashes of the first two."""
     here = info_of(view, i)
     if here >> KIND_AT & 3 == SIGN:
         return True
@@ -94,7 +95,16 @@ def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longe
     there = info_of(view, i + 1)
     if there >> KIND_AT & 3 == SIGN:
         return True
-    return quad_may(trie, gates << GATE_BITS | there >> GATE_AT) & longer != 0
+    gates = gates << GATE_BITS | there >> GATE_AT
+    may = quad_may(trie, gates)
+    if may & longer >> LONGER_AT != 0 or there & MANY or i + 3 >= view.n:
+        return may & (longer | longer >> LONGER_AT) != 0
+    if may & longer == 0:
+        return False
+    fifth, sixth = info_of(view, i + 2), info_of(view, i + 3)
+    if (fifth | sixth) & MANY or fifth >> KIND_AT & 3 == SIGN or sixth >> KIND_AT & 3 == SIGN:
+        return True
+    return six_may(trie, gates, fifth >> GATE_AT << GATE_BITS | sixth >> GATE_AT) & longer >> LONGER_AT != 0
 
 
 @inlined

@@ -1,8 +1,8 @@
 """The trie of all spellings of all terms, and the tables by which the search skips nearly every place of a text.
 
 An edge is labelled with a letter of the view and whether the term has a blank before it. Where a walk may begin
-is asked of three small tables first, by hashes of the first one to four letters, in which a letter
-and what may stand for it are one (`characters.gate_of`). Some 10 us a spelling to make.
+is asked of small tables first, by hashes of the first one to four letters and of six, in which a
+letter and what may stand for it are one (`characters.gate_of`). Some 10 us a spelling to make.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = [
     "node_of",
     "pair_may",
     "quad_may",
+    "six_may",
     "trie_at",
     "trie_of",
     "triple_may",
@@ -53,13 +54,14 @@ FREE_AT = 21
 """Of a label: whether the term has a blank before the letter."""
 NODE_AT = 22
 FIRST_BITS = PAIR_BITS = 16
-TRIPLE_BITS = QUAD_BITS = 18
+TRIPLE_BITS = QUAD_BITS = SIX_BITS = 18
 
 WORD, SUB, HALF = 1, 2, 4
 """Bits of the tables: these letters may be a term that must begin and end as a word, one that need not begin so, or one that
 must begin so but may end anywhere."""
 LONGER_AT = 3
-"""The same bits, higher: a longer one may begin with them. A term is a WORD for these if its first letter must begin one."""
+"""The same bits, higher: a longer one may begin with them. A term is a WORD for these if its first letter must begin one.
+With four letters terms of four and five are whole, and those of six and more longer."""
 TIGHT_EDGES, FREE_EDGES, IS_END, ONLY, IS_LOOSE_END = 1, 2, 4, 8, 16
 """Bits of a node: what leads on from it, whether a spelling ends there, whether it has one edge only, and whether a spelling
 that ends there may do so inside of a word."""
@@ -103,6 +105,7 @@ class Trie(NamedTuple):
     pair: npt.NDArray[np.uint8]
     triple: npt.NDArray[np.uint8]
     quad: npt.NDArray[np.uint8]
+    six: npt.NDArray[np.uint8]
 
 
 def trie_of(spellings: Iterable[Spelling]) -> Trie:
@@ -111,7 +114,7 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
     ending: list[list[int]] = [[]]
     owners, facts = [], []
     loose: set[int] = set()
-    gates = [np.zeros(1 << bits, np.uint8) for bits in (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS)]
+    gates = [np.zeros(1 << bits, np.uint8) for bits in (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS, SIX_BITS)]
     for number, (solids, word, owner) in enumerate(spellings):
         node = 0
         for solid in solids:
@@ -136,6 +139,7 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
         gates[1],
         gates[2],
         gates[3],
+        gates[4],
     )
 
 
@@ -159,10 +163,14 @@ def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], word:
     begins = WORD if word and solids[0].kind == LETTER else SUB
     whole = WORD if begins == WORD and solids[-1].kind == LETTER else SUB if begins == SUB else HALF
     value = 0
-    for n, (gate, bits) in enumerate(zip(gates, (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS), strict=True), 1):
+    for n, (gate, bits) in enumerate(zip(gates[:4], (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS), strict=True), 1):
         if n <= len(solids):
             value = (value << GATE_BITS | _gate(solids[n - 1].code)) & 2**64 - 1
-            gate[_index(value, bits)] |= whole if n == len(solids) and n < 4 else begins << LONGER_AT
+            is_whole = n == len(solids) or (n == 4 and len(solids) == 5)
+            gate[_index(value, bits)] |= (begins if n == 4 else whole) if is_whole else begins << LONGER_AT
+    if len(solids) >= 6:
+        more = _gate(solids[4].code) << GATE_BITS | _gate(solids[5].code)
+        gates[4][_index(value * ODD + more & 2**64 - 1, SIX_BITS)] |= begins
 
 
 def _index(value: int, bits: int) -> int:
@@ -208,6 +216,7 @@ class TrieAt(NamedTuple):
     pair: int
     triple: int
     quad: int
+    six: int
 
 
 @inlined
@@ -225,6 +234,7 @@ def trie_at(trie: Trie) -> TrieAt:
         address_of(trie.pair),
         address_of(trie.triple),
         address_of(trie.quad),
+        address_of(trie.six),
     )
 
 
@@ -253,8 +263,15 @@ def triple_may(trie: TrieAt, gates: Int) -> Int:
 
 @inlined
 def quad_may(trie: TrieAt, gates: Int) -> Int:
-    """The same for four letters; all terms that long are taken for longer ones."""
+    """The same for four letters: of terms of four or five the bits are those of what begins with them."""
     return byte_at(trie.quad + _hashed(gates, 64 - QUAD_BITS))
+
+
+@inlined
+def six_may(trie: TrieAt, gates: Int, more: Int) -> Int:
+    """Bits of terms of six letters and more: hashes of the first four and of the next two, one behind the other."""
+    four = np.int64(np.uint64(gates) * np.uint64(ODD))
+    return byte_at(trie.six + _hashed(four + more, 64 - SIX_BITS))
 
 
 @inlined

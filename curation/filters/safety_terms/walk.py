@@ -121,12 +121,14 @@ def may_match(trie: TrieAt, view: View, start: Int) -> Int:
         info = info_of(view, i)
         if info & MANY or _kind(info) >= DIGIT:
             return True
-        about = node_of(trie, node)
-        if about & FREE_EDGES and i > start and follow(trie, node, about, info & CODE, 1) >= 0:
+        about, free, tight = node_of(trie, node), np.int64(-1), np.int64(-1)
+        if about & FREE_EDGES and i > start:
+            free = follow(trie, node, about, info & CODE, 1)
+        if about & TIGHT_EDGES and (_count(info) <= TIGHT_GAP or i == start):
+            tight = follow(trie, node, about, info & CODE, 0)
+        if free >= 0 and tight >= 0:
             return True
-        if about & TIGHT_EDGES == 0 or (_count(info) > TIGHT_GAP and i > start):
-            return False
-        node = follow(trie, node, about, info & CODE, 0)
+        node = max(free, tight)
         if node < 0:
             return False
         i += 1
