@@ -52,14 +52,15 @@ def _pairs() -> dict[int, int]:
     return dict(zip(table.pairs.tolist(), table.joined.tolist(), strict=True))
 
 
-def entries_of(character: str) -> list[int]:
+@cache
+def entries_of(character: str) -> tuple[int, ...]:
     """What a character is in the view, see `characters`: none, one or several entries."""
     table, code = characters(), ord(character)
     entry = int(table.blocks[int(table.places[code >> 6]) << 6 | code & 63])
     if entry >> TYPE_AT & 0xFF == MANY_FORMS:
         start = entry >> TYPE_AT + 8
-        return [int(one) for one in table.pool[start : start + (entry & CODE)]]
-    return [entry]
+        return tuple(int(one) for one in table.pool[start : start + (entry & CODE)])
+    return (entry,)
 
 
 def join(before: int, entry: int) -> int:

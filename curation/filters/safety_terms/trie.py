@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -110,6 +109,9 @@ class Trie(NamedTuple):
 
 def trie_of(spellings: Iterable[Spelling]) -> Trie:
     """The trie of all spellings, whose numbers are their places."""
+    spellings = list(spellings)
+    codes = sorted({solid.code for spelling in spellings for solid in spelling.solids})
+    hashes = dict(zip(codes, gate_of(np.array(codes, np.int64)).tolist(), strict=True))
     edges: dict[int, int] = {}
     ending: list[list[int]] = [[]]
     owners, facts = [], []
@@ -126,7 +128,7 @@ def trie_of(spellings: Iterable[Spelling]) -> Trie:
             loose.add(node)
         owners.append(owner)
         facts.append(_facts(solids, word))
-        _open(gates, solids, word)
+        _open(gates, [hashes[solid.code] for solid in solids], solids, word)
     offsets = np.cumsum([0, *map(len, ending)])
     flat = [number for numbers in ending for number in numbers]
     return Trie(
@@ -153,23 +155,18 @@ def _facts(solids: Sequence[Solid], word: bool) -> int:
     return word * WORD | unbroken * UNBROKEN | kinds | scripts << SCRIPTS_AT | len(solids) << LENGTH_AT
 
 
-@cache
-def _gate(code: int) -> int:
-    return int(gate_of(np.array([code]))[0])
-
-
-def _open(gates: Sequence[npt.NDArray[np.uint8]], solids: Sequence[Solid], word: bool) -> None:
-    """Let a walk begin where a text has the first letters of a spelling."""
+def _open(gates: Sequence[npt.NDArray[np.uint8]], hashes: Sequence[int], solids: Sequence[Solid], word: bool) -> None:
+    """Let a walk begin where a text has the first letters of a spelling, of which the hashes are given."""
     begins = WORD if word and solids[0].kind == LETTER else SUB
     whole = WORD if begins == WORD and solids[-1].kind == LETTER else SUB if begins == SUB else HALF
     value = 0
     for n, (gate, bits) in enumerate(zip(gates[:4], (FIRST_BITS, PAIR_BITS, TRIPLE_BITS, QUAD_BITS), strict=True), 1):
         if n <= len(solids):
-            value = (value << GATE_BITS | _gate(solids[n - 1].code)) & 2**64 - 1
+            value = (value << GATE_BITS | hashes[n - 1]) & 2**64 - 1
             is_whole = n == len(solids) or (n == 4 and len(solids) == 5)
             gate[_index(value, bits)] |= (begins if n == 4 else whole) if is_whole else begins << LONGER_AT
     if len(solids) >= 6:
-        more = _gate(solids[4].code) << GATE_BITS | _gate(solids[5].code)
+        more = hashes[4] << GATE_BITS | hashes[5]
         gates[4][_index(value * ODD + more & 2**64 - 1, SIX_BITS)] |= begins
 
 
