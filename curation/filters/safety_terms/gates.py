@@ -109,7 +109,7 @@ def _may_go_on(trie: TrieAt, view: View, i: Int, gates: Int, inside: bool, longe
 
 @inlined
 def list_places(trie: TrieAt, view: View, begin: Int, end: Int, places: Int) -> Int:
-    """Write down where terms may begin by their first three letters: how many. places: address of int64[PIECE].
+    """Write down where terms may begin by their first four letters: how many. places: address of int64[PIECE].
 
     Of nearly no place it can be foretold whether it is one, so there is no branch. `may_begin` then looks closer.
     """
@@ -117,19 +117,26 @@ def list_places(trie: TrieAt, view: View, begin: Int, end: Int, places: Int) -> 
     last = info_of(view, begin - 1) if begin > 0 else np.int64(SIGN << KIND_AT)
     here = info_of(view, begin) if begin < view.n else np.int64(0)
     there = info_of(view, begin + 1) if begin + 1 < view.n else np.int64(0)
+    after = info_of(view, begin + 2) if begin + 2 < view.n else np.int64(0)
     for i in range(begin, end):
-        after = info_of(view, min(i + 2, view.n - 1))
+        fourth = info_of(view, min(i + 3, view.n - 1))
         gates = here >> GATE_AT
         may = first_may(trie, gates) & EXACT
         gates = gates << GATE_BITS | there >> GATE_AT
         may |= pair_may(trie, gates) & EXACT
-        may |= triple_may(trie, gates << GATE_BITS | after >> GATE_AT)
+        gates = gates << GATE_BITS | after >> GATE_AT
+        may |= triple_may(trie, gates) & EXACT
+        may |= quad_may(trie, gates << GATE_BITS | fourth >> GATE_AT)
         inside = (here & GAP_COUNT == 0) & (here >> KIND_AT & 3 == LETTER) & (last >> KIND_AT & 3 == LETTER)
         wanted = ALL - inside * (ALL - INSIDE)
         odd = (
-            (here | there) & MANY | (there >> KIND_AT & 3 == SIGN) | (after >> KIND_AT & 3 == SIGN) | (i + 2 >= view.n)
+            (here | there | after) & MANY
+            | (there >> KIND_AT & 3 == SIGN)
+            | (after >> KIND_AT & 3 == SIGN)
+            | (fourth >> KIND_AT & 3 == SIGN)
+            | (i + 3 >= view.n)
         )
         store64(places + 8 * n, np.int64(i))
         n += np.int64((may & wanted | odd) != 0)
-        last, here, there = here, there, after
+        last, here, there, after = here, there, after, fourth
     return n
