@@ -255,6 +255,11 @@ BENIGN: tuple[str, ...] = (
     "この薬は医師の処方が必要です。副作用が出たら病院に連絡してください。",
     "大麻取締法の改正案が国会で審議され、使用の禁止が議論された。",
     "図書館の無料講座は会員登録が必要です。お問い合わせは窓口まで。",
+    # what a trade's words have beside them in news, terms of use and quotations
+    "A bookmaker paid a penalty after its online casino mailed bonus offers to customers who had asked to be excluded.",
+    "Quem pensa em acabar com a vida pode ligar para o CVV no número 188; o apoio é gratuito.",
+    "本公司从未经营线上博彩，凡冒用本公司名义的网站均属侵权，请用户注意辨别。",
+    "He says it is not okay to be called a faggot, and the moderators blocked whoever wrote the slur.",
     # letters of a term that meet by chance
     "国务院近日批准了这个规划，所需材料主要由当地供应，今日B股小幅收高。",
     "火锅店新到的蟹肉棒和鱼丸很受欢迎，客人购买黄金酱蘸着吃，也有人爱吃黄瓜。",
