@@ -52,7 +52,7 @@ ABOUT = {
     "dedup": "exact and near copies",
     "language": "which language a document is in",
     "quality": "residue, length, rules of quality",
-    "safety": "spam, bad words, personal data",
+    "safety": "adverts, fraud, hate: by terms, and by a model that reads the sentence",
     "tokens": "what only the tokenizer can see",
     "pack": "kept documents to token ids in one file",
 }

@@ -5,8 +5,10 @@
     readable("赌-博")             # "赌博"
 
 In order: control and invisible characters go, line breaks become newlines; NFKC (full width, circled, mathematical letters);
-marks that it does not join to a letter go; signs that look like Latin letters become letters; signs inside of Han go; single letters with blanks or signs between them
-become a word; a word of Latin letters among Cyrillic, Greek, Armenian or Cherokee ones gets the letters of one script.
+marks that it does not join to a letter go; signs that look like Latin letters become letters; signs inside of Han go; single
+letters with blanks or signs between them become a word; a word of Latin letters among Cyrillic, Greek, Armenian or Cherokee
+ones gets the letters of one script; a word with capitals here and there becomes small; of a chain of 60 or more letters and
+digits (checksums, base64) the first 12 stay, since no model reads words in it.
 It is done in training as in use. Pure and deterministic.
 
 A line stays a line: `n`th line in, `n`th line out, so that places map back to the original by line, exactly in lines that are
@@ -36,6 +38,11 @@ _INVISIBLE = re.compile(
 
 _MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 """Combining marks of Latin letters and signs; what NFKC leaves of them strikes letters out, or heaps up."""
+
+_SHAKEN = re.compile(r"(?<![A-Za-z0-9_])[A-Z]*(?:[a-z]+[A-Z]+){2,}[a-z]*(?![A-Za-z0-9_])")
+"""`cAsInO`; JavaScript and YouTube rise once only."""
+_CHAIN = re.compile(r"(?a:[\w+/=%-]){60,}")
+_CHAIN_KEPT = 12
 
 _SMALL_CAPITALS = dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢɑɡ", "abcdefghijklmnopqrstuvwyzag", strict=True))
 _SIGNS: Mapping[int, str] = {
@@ -85,7 +92,7 @@ def readable(text: str) -> str:
         text = _SPACED_WIDE.sub(_joined, text)
     elif not text.isprintable():
         text = _INVISIBLE.sub("", _BREAKS.sub("\n", text))
-    text = _SPACED.sub(_joined, text)
+    text = _SHAKEN.sub(_small, _CHAIN.sub(_shortened, _SPACED.sub(_joined, text)))
     if not text.isascii() and _MIXED.search(text):
         text = _MIXED_RUN.sub(_one_script, text)
     return text
@@ -93,6 +100,14 @@ def readable(text: str) -> str:
 
 def _joined(found: re.Match[str]) -> str:
     return _GAPS.sub("", found[0])
+
+
+def _small(found: re.Match[str]) -> str:
+    return found[0].lower()
+
+
+def _shortened(found: re.Match[str]) -> str:
+    return found[0][:_CHAIN_KEPT]
 
 
 def _one_script(found: re.Match[str]) -> str:

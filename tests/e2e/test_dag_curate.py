@@ -139,7 +139,7 @@ def test_a_small_run_survives_a_dying_task_and_does_nothing_twice(
     monkeypatch.setattr(tasks, "whole", dies_once)
     first = trial(corpus[0])
     assert first.state == "success"
-    assert calls == ["dedup", "dedup", "language", "quality"]
+    assert calls == ["dedup", "dedup", "language", "quality", "safety"]
     assert first.tries["dedup.whole"] == 2
     assert first.states["dedup.pass_1"] == first.states["safety.check"] == "skipped"
     trace = read_json(first.run.folder / "logs" / "tasks" / "dedup.whole.1.json")

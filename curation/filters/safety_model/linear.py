@@ -4,7 +4,8 @@ It stands before the large model, which is a thousand times slower, and says whi
 logit of a label is a bias and the mean of the weights of all n-grams, of 1 to 4 characters, in a window of the text
 (Joulin et al., Bag of Tricks for Efficient Text Classification, 2016, without the hidden layer). Windows are two
 neighbouring segments of `SEGMENT` characters, so that an advert in a long page is seen; a document is as suspicious as
-its worst window.
+its worst window. The shipped model's biases are moved so that one half is what few ordinary documents reach, of each label as
+many (tools/train_safety_linear.py): what is called a probability here says that, and no more.
 
 Characters are those of `curation.text.normal` (NFKC, case folded); marks and what is never seen vanish, each digit is a
 0, what is between words is one blank, and a blank between letters of scripts without blanks is none.
@@ -89,13 +90,14 @@ def label_probabilities(texts: pa.Array, model: LinearModel) -> npt.NDArray[np.f
     scales[:labels], bias[:labels] = model.scales, model.bias
     logits = np.full((len(texts), PADDED), -30, np.float32)
     _score(data, offsets, weights, shift, scales, bias, logits)
-    found: npt.NDArray[np.float32] = 1 / (1 + np.exp(-logits[:, :labels]))
+    found: npt.NDArray[np.float32] = (1 / (1 + np.exp(-logits[:, :labels]))).astype(np.float32)
     return found
 
 
 def suspicion(texts: pa.Array, model: LinearModel) -> npt.NDArray[np.float32]:
     """The greatest probability of any label: float32[n]."""
-    return label_probabilities(texts, model).max(axis=1, initial=0)
+    found: npt.NDArray[np.float32] = label_probabilities(texts, model).max(axis=1, initial=0)
+    return found
 
 
 def feature_ids(texts: pa.Array, n_buckets: int) -> tuple[npt.NDArray[np.uint32], Int64s]:
