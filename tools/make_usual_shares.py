@@ -1,7 +1,7 @@
 """Writes curation/report/usual_shares.tsv anew: how often each rule of the shipped config fires on crawl-like text.
 
 Reads the crawl files of the test data (2_text, 10,089 documents in 30 languages: good text and junk of many kinds) with
-the config `web`; of the filter `rules` every preset is decided from the same scores. Takes less than a minute.
+the config `web`; of the filter `rules` every preset is decided from the same scores. Takes some minutes.
 
     python tools/make_usual_shares.py
 """
@@ -57,13 +57,17 @@ def _entries(config: str, inputs: list[str], root: Path, workers: int) -> Iterat
 
     used = next(one.step.config.model_dump()["preset"] for one in placed if one.name == "rules")
     for preset in (name for name in PRESETS if name != used):
-        again = _run(config, [f"rules.preset={preset}"], inputs, root, workers)
+        again = _run(config, [f"rules.preset={preset}"], inputs, root, workers, last="rules")
         one = next(one for one in again.placed if one.name == "rules")
         yield one.step, one.models, read_json(one.folder / "_done.json")
 
 
-def _run(config: str, overrides: list[str], inputs: list[str], root: Path, workers: int) -> Pipeline:
+def _run(config: str, overrides: list[str], inputs: list[str], root: Path, workers: int, last: str = "") -> Pipeline:
+    """A run of a config, or of its steps up to `last`."""
     loaded = load_config(config, [*overrides, "pack="])
+    if last:
+        end = next(place for place, step in enumerate(loaded.steps, 1) if step.name == last)
+        loaded = loaded.model_copy(update={"steps": loaded.steps[:end]})
     pipeline = start_run(loaded, inputs, root, run_id="usual", workers=workers)
     drive(pipeline, workers=workers)
     return Pipeline(pipeline.run, loaded)
