@@ -3,7 +3,8 @@
 What the first token of e5 says lies close together: a large constant part and small differences, through which a head with
 random weights learns for epochs. Here the pooler begins as one feature each, taken from its mean and over its spread, so
 that half a standard deviation is about the middle of tanh; the classifier says nothing but how frequent each label is.
-On 1,350 rows of abuse in three languages the average precision after half an epoch rose from .63 to .81, after two from .87 to .90.
+On 1,350 rows of abuse in three languages the average precision after half an epoch rose from .63
+to .81, after two from .87 to .90, in part by another change between the two runs.
 Needs torch.
 """
 

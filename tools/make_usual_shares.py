@@ -9,6 +9,7 @@ the config `web`; of the filter `rules` every preset is decided from the same sc
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import tempfile
@@ -67,7 +68,7 @@ def _run(config: str, overrides: list[str], inputs: list[str], root: Path, worke
     loaded = load_config(config, [*overrides, "pack="])
     if last:
         end = next(place for place, step in enumerate(loaded.steps, 1) if step.name == last)
-        loaded = loaded.model_copy(update={"steps": loaded.steps[:end]})
+        loaded = dataclasses.replace(loaded, steps=loaded.steps[:end])
     pipeline = start_run(loaded, inputs, root, run_id="usual", workers=workers)
     drive(pipeline, workers=workers)
     return Pipeline(pipeline.run, loaded)
