@@ -70,7 +70,13 @@ def test_a_changed_threshold_decides_anew_beside_the_old_step(
     again = finished(capsys, corpus, tmp_path, "--run", first.name, "--set", "length.min_units=100")
     assert again == first
     added = {path.name for path in (first / "steps").iterdir()} - folders
-    assert sorted(name.split("-")[1] for name in added) == ["length", "perplexity", "rules", "safety_model", "safety_terms"]
+    assert sorted(name.split("-")[1] for name in added) == [
+        "length",
+        "perplexity",
+        "rules",
+        "safety_model",
+        "safety_terms",
+    ]
     assert funnel(first)["kept"] < kept
 
 
