@@ -41,7 +41,7 @@ class CascadeSettings(StepConfig):
 
     suspicious: Share = 0.5
     """What the fast linear model says of any category in any part of a text, from which on a document is read. At one half, to
-    which it was set, that are some 2 % of ordinary long documents."""
+    which it was set, that are some 4 % of ordinary long documents."""
     audit_share: Share = 0.005
     """Share of the other documents that are read all the same, chosen by their text, to estimate what the cascade misses."""
 
