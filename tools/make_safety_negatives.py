@@ -11,7 +11,7 @@ The third of the steps that lead to the shipped models:
         --dangerous dangerous.jsonl --out mixed.jsonl                                   4. one file of them
     corpusmill train-safety --input mixed.jsonl --good long.jsonl --output my-model --layers 8 --freeze 4 --adapter 16 \\
         --batch-tokens 2048 --development 0.05                                          5. the model
-    python tools/train_safety_linear.py --rows rows.jsonl public.jsonl negatives.jsonl dangerous.jsonl
+    python tools/train_safety_linear.py --rows mixed.jsonl negatives.jsonl --harmless long.jsonl
                                                                                         6. the fast one of the cascade
 
 Instead of long.jsonl step 5 takes any harmless documents of which no row was made.

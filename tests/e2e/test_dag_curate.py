@@ -141,7 +141,7 @@ def test_a_small_run_survives_a_dying_task_and_does_nothing_twice(
     assert first.state == "success"
     assert calls == ["dedup", "dedup", "language", "quality", "safety"]
     assert first.tries["dedup.whole"] == 2
-    assert first.states["dedup.pass_1"] == first.states["safety.check"] == "skipped"
+    assert first.states["dedup.pass_1"] == first.states["safety.pass_1"] == "skipped"
     trace = read_json(first.run.folder / "logs" / "tasks" / "dedup.whole.1.json")
     assert trace["error"] == "the disk went away"
     _check_announcement(first)
