@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from curation.errors import nearest
 from curation.filters.language.config import LanguageName
@@ -33,7 +33,16 @@ def _meaning(value: str) -> str:
 Category: TypeAlias = Annotated[str, AfterValidator(_category)]
 Meaning: TypeAlias = Annotated[str, AfterValidator(_meaning)]
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
-Limit: TypeAlias = Share | Literal["off"]
+
+
+def _off(value: object) -> object:
+    """YAML reads a bare `off` as false: it would be the threshold 0, which drops everything."""
+    if value is True:
+        raise ValueError("expected a share of 1, such as 0.9, or 'off'; found true")
+    return OFF if value is False else value
+
+
+Limit: TypeAlias = Annotated[Share | Literal["off"], BeforeValidator(_off)]
 
 
 class CascadeSettings(StepConfig):

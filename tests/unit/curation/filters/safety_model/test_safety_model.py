@@ -252,3 +252,12 @@ def test_checksums(make: Callable[..., SafetyModel]) -> None:
     assert "linear model" not in make(scope="all").model_checksums()
     assert make(thresholds={"spam": 0.9}).score_config() == make().score_config()
     assert make(max_windows=3).score_config() != make().score_config()
+
+
+def test_a_bare_off_in_yaml_is_off_and_not_zero() -> None:
+    """YAML makes false of it, and false would be the threshold 0, by which every document is dropped."""
+    config = SafetyModelConfig.model_validate({"thresholds": {"spam": False}, "languages": {"zho": {"hate": False}}})
+    assert config.thresholds == {"spam": "off"}
+    assert config.languages == {"zho": {"hate": "off"}}
+    with pytest.raises(ValueError, match="found true"):
+        SafetyModelConfig.model_validate({"thresholds": {"spam": True}})
