@@ -224,6 +224,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(out.read_text(encoding="utf-8").splitlines())
 
 
+@pytest.mark.timeout(900)
 def test_two_workers_keep_what_the_command_line_keeps(services: Services, tmp_path: Path) -> None:
     """Chunks of every stage go to both workers; kept documents and token counts are those of one process."""
     inputs = tmp_path / "in"

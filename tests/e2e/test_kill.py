@@ -53,6 +53,7 @@ def kill_somewhere(child: subprocess.Popen[bytes], folder: Path, rng: random.Ran
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_run_killed_at_random_moments_ends_byte_identical_and_does_nothing_twice(tmp_path: Path) -> None:
     """SIGKILL of the whole process group, 20 times; whenever a run ends after all, it equals an undisturbed one."""
     inputs = tmp_path / "in"
