@@ -172,7 +172,8 @@ def split_rows(rows: Sequence[Row], share: float = 0.1, seed: int = 0) -> dict[s
     """Places of rows by part: train, dev and test.
 
     A row's own `split` is obeyed: test rows stay apart, and where any row says dev, just those are the development
-    part. Else about `share` of the others go there. A group that holds a row of test is test as a whole, of dev, dev.
+    part. Else about `share` of the others go there. Other rows of a group that holds one of test or dev are in no part: to
+    learn from them would be to learn what is asked.
     """
     groups = _groups(rows)
     parts: dict[str, list[int]] = {"train": [], "dev": [], "test": []}

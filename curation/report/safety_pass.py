@@ -97,8 +97,11 @@ class SafetyPass:
         self.docs_in += len(rows)
         self.passed.offer(shard, rows[keep], salted(keys[keep], f"{self.step} passed"))
         if self.kind == "model" and self.categories:
-            first = looked.column(next(iter(self.categories)))
-            self.unread += first.null_count
+            # A model of others may lack a label, which is null in all rows, read or not.
+            unread = np.ones(len(rows), np.bool_)
+            for name in self.categories:
+                unread &= looked.column(name).is_null().to_numpy()
+            self.unread += int(unread.sum())
         for category in self.categories.values():
             reason = f"{self.step}.{category.name}"
             own = codes == reasons.index(reason) if reason in reasons else np.zeros(len(rows), np.bool_)
