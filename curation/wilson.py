@@ -17,4 +17,5 @@ def wilson(hits: int, n: int, sigmas: float) -> tuple[float, float]:
     share, square = hits / n, sigmas * sigmas / n
     middle = (share + square / 2) / (1 + square)
     half = math.sqrt(share * (1 - share) * square + square * square / 4) / (1 + square)
-    return max(0.0, middle - half), min(1.0, middle + half)
+    # The share lies within by definition; a rounding must not put a bound on its wrong side (0 of 11: 2e-17).
+    return min(max(0.0, middle - half), share), max(min(1.0, middle + half), share)

@@ -38,7 +38,6 @@ __all__ = [
     "load_suite",
     "ranks",
     "recall_at",
-    "wilson",
 ]
 
 Doubles = npt.NDArray[np.float64]
@@ -214,15 +213,6 @@ def counts(unsafe: Sequence[bool], margins: Doubles, threshold: float = 0.0) -> 
     return Counts(
         *(int((a & b).sum()) for a, b in ((truth, dropped), (truth, ~dropped), (~truth, dropped), (~truth, ~dropped)))
     )
-
-
-def wilson(hits: int, number: int, z: float = 1.96) -> tuple[float, float]:
-    """The interval of Wilson for a share: (0, 1) of none."""
-    if not number:
-        return 0.0, 1.0
-    share, square = hits / number, z * z / number
-    middle, half = share + square / 2, z * math.sqrt(share * (1 - share) / number + square / (4 * number))
-    return max((middle - half) / (1 + square), 0.0), min((middle + half) / (1 + square), 1.0)
 
 
 def best_f1(unsafe: Sequence[bool], margins: Doubles) -> tuple[float, float]:

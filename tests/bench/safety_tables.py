@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from curation.wilson import wilson
 from quality_models.safety_labels import CATEGORY_NAMES
 from tests.bench.quality_tables import head, row
-from tests.bench.safety_gold import Counts, Row, average_precision, best_f1, counts, ranks, recall_at, wilson
+from tests.bench.safety_gold import Counts, Row, average_precision, best_f1, counts, ranks, recall_at
 
 __all__ = [
     "ADVERTS",
@@ -27,6 +28,8 @@ __all__ = [
     "share_cell",
     "shifts_table",
 ]
+
+_SIGMAS = 1.96  # intervals of 95 %
 
 Doubles = npt.NDArray[np.float64]
 ADVERTS = ("gambling", "sexual", "drugs", "weapons", "fraud", "spam")
@@ -77,7 +80,7 @@ def number(value: float, digits: int = 3) -> str:
 
 def share_cell(hits: int, total: int) -> str:
     """A share in percent with its interval."""
-    low, high = wilson(hits, total)
+    low, high = wilson(hits, total, _SIGMAS)
     return f"{hits}: {hits / total:.2%} ({low:.2%} to {high:.2%})" if total else ""
 
 

@@ -25,7 +25,6 @@ from tests.bench.safety_gold import (
     load_suite,
     ranks,
     recall_at,
-    wilson,
 )
 
 scored = st.lists(st.tuples(st.booleans(), st.integers(-3, 3).map(float)), min_size=1, max_size=12)
@@ -90,16 +89,6 @@ def test_recall_at_a_precision_holds_it(rows: list[tuple[bool, float]]) -> None:
         if found.recall and found.recall >= 0.9 * (found.recall + found.false_alarms) - 1e-12:
             fine.append(found.recall)
     assert recall_at(truth, values) == pytest.approx(max(fine))
-
-
-@given(st.integers(0, 40), st.integers(1, 40))
-def test_intervals_hold_their_share(hits: int, more: int) -> None:
-    """The interval lies in [0, 1], around the share, and narrows with more rows."""
-    number = hits + more
-    low, high = wilson(hits, number)
-    assert 0 <= low <= hits / number <= high <= 1
-    assert wilson(hits * 10, number * 10)[1] - wilson(hits * 10, number * 10)[0] < high - low
-    assert wilson(0, 0) == (0.0, 1.0)
 
 
 def row(name: str, text: str, unsafe: bool = True, group: str = "g") -> Row:

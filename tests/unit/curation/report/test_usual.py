@@ -11,20 +11,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from curation.config import shipped_config
 from curation.launch import finish_run
 from curation.pipeline import Pipeline
 from curation.report import usual_sources
 from curation.report.build import write_report
-from curation.report.usual import SIGMAS, compare, usual_of, write_usual
+from curation.report.usual import compare, usual_of, write_usual
 from curation.report.usual_sources import Known, fired, identity, off_reasons, table_rows
 from curation.run import Run, read_json, write_json
 from curation.steps import STEPS, step_class
 from curation.verdicts import Filter, Step
-from curation.wilson import wilson
 from tests.fakes import SOURCE, Watched, WatchedConfig, write_shards
 from tests.near_runs import finish
 
@@ -126,27 +123,6 @@ def found(pipeline: Pipeline, step: str = "watched") -> dict[str, Any]:
 def test_an_alarm_needs_more_than_chance(n: int, documents: int, usual: tuple[int, int], kind: str) -> None:
     """Twenty expected and none found; ten times the usual share, by the bounds of both."""
     assert compare(n, documents, Known(*usual, "somewhere"))[0] == kind
-
-
-@given(st.integers(0, 10_000), st.integers(1, 10_000))
-def test_bounds_hold_the_share(n: int, more: int) -> None:
-    """0 <= low <= share <= high <= 1, and they come closer with more documents."""
-    documents = n + more
-    low, high = wilson(n, documents, SIGMAS)
-    assert 0 <= low <= n / documents <= high <= 1
-    nearer = wilson(100 * n, 100 * documents, SIGMAS)
-    assert nearer[1] - nearer[0] < high - low
-
-
-def test_bounds_cover_as_often_as_they_say() -> None:
-    """Three sigma: of 2,000 samples of a known share all but a few lie within."""
-    rng = random.Random(3)
-    outside = 0
-    for _ in range(2000):
-        n = sum(rng.random() < 0.02 for _ in range(300))
-        low, high = wilson(n, 300, SIGMAS)
-        outside += not low <= 0.02 <= high
-    assert outside <= 20
 
 
 def test_a_usual_sample_raises_no_alarm() -> None:

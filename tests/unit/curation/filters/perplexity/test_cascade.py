@@ -194,18 +194,3 @@ def test_facts_say_how_often_the_two_differ_and_what_was_saved() -> None:
     was_asked = np.array(asked) != "no"
     assert found["tokens_read"] == 2 * lengths[was_asked].sum()
     assert found["tokens_saved"] == 2 * lengths[~was_asked].sum()
-
-
-@pytest.mark.parametrize(
-    ("hits", "n", "low", "high"),
-    [
-        (0, 0, 0.0, 1.0),
-        (0, 10, 0.0, 0.2775),
-        (5, 10, 0.2366, 0.7634),
-        (10, 10, 0.7225, 1.0),
-        (1, 1000, 0.000177, 0.005642),
-    ],
-)
-def test_wilson_s_interval(hits: int, n: int, low: float, high: float) -> None:
-    """Against published values (Wilson 1927, without the correction for continuity, 95 %)."""
-    assert wilson(hits, n, SIGMAS) == pytest.approx((low, high), abs=2e-4)
