@@ -23,6 +23,8 @@ CARD = TokenizerCard(
     eos_id=0,
     pad="<p>",
     pad_id=1,
+    bos=None,
+    bos_id=None,
     library="none",
 )
 SEQ_LEN, PER_BLOCK = 16, 16
@@ -34,6 +36,9 @@ def small_header(sequences: int = 40, **changes: Any) -> Header:
         "run_id": "run",
         "config_digest": "0" * 8,
         "strategy": "best_fit",
+        "split": "all",
+        "shuffle_seed": None,
+        "mix": (),
         "seq_len": SEQ_LEN,
         "tokenizer": CARD,
         "golden_texts": ("a",),

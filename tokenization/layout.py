@@ -6,6 +6,7 @@ docs/reference/token-file.md describes the same for readers in other languages. 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from tokenization.errors import TokenFileError
 
 __all__ = ["FORMAT_VERSION", "Block", "Header", "TokenizerCard", "Tokens", "block_schema", "check_block"]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METADATA_KEY = b"corpusmill"
 BLOCK_BYTES = 16 * 2**20
 """Tokens of a block, in bytes: small enough to name damage closely, large enough to cost nothing."""
@@ -41,6 +42,9 @@ class TokenizerCard:
     pad: str
     pad_id: int
     """What fills the rest of a sequence; equals `eos_id` if the tokenizer has no padding token."""
+    bos: str | None
+    """What begins every document; None: nothing does."""
+    bos_id: int | None
     library: str
 
 
@@ -51,14 +55,21 @@ class Header:
     run_id: str
     config_digest: str
     strategy: str
+    split: str
+    """Which documents: `all` of the run, or `train` and `holdout` where some were held out."""
+    shuffle_seed: int | None
+    """Seed of the order of sequences; None: they follow the order of documents."""
+    mix: tuple[Mapping[str, Any], ...]
+    """What was mixed: name, weight, epochs, documents and tokens of each group; empty where every document is packed once."""
     seq_len: int
     tokenizer: TokenizerCard
     golden_texts: tuple[str, ...]
     golden_ids: tuple[tuple[int, ...], ...]
     """Ids of the golden texts, without EOS."""
     documents: int
+    """Rows of documents.parquet: a document that is packed twice counts twice."""
     tokens: int
-    """With one EOS for each document, without padding."""
+    """With one EOS for each document, and its BOS where there is one; without padding."""
     sequences: int
     pieces: int
     """Documents and parts of documents; equals `documents` if none was cut."""
@@ -111,6 +122,7 @@ class Header:
                 )
             stated = {name: data.pop(name) for name in ("dtype", "padding_share")}
             data["tokenizer"] = TokenizerCard(**data["tokenizer"])
+            data["mix"] = tuple(data["mix"])
             data["golden_texts"] = tuple(data["golden_texts"])
             data["golden_ids"] = tuple(tuple(ids) for ids in data["golden_ids"])
             header = cls(**data)

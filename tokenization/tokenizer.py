@@ -159,6 +159,8 @@ class Tokenizer:
             eos_id=self.eos_id,
             pad=self.pad,
             pad_id=self.pad_id,
+            bos=None,
+            bos_id=None,
             library=f"tokenizers {version('tokenizers')}",
         )
 
