@@ -11,16 +11,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
 
 from curation.errors import ConfigError, RunError
 from curation.ids import digest8
+from curation.pack_config import MixConfig, PackConfig
 from curation.run import file_sha256, publish, write_json
 from tokenization.errors import TokenFileError, TokenizerError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tokenization.layout import Header
     from tokenization.tokenizer import Encoded, Tokenizer
 
-__all__ = ["PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
+__all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
 
 VERSION = 1
 """Raised whenever the same documents and config may give another token file."""
@@ -36,30 +36,6 @@ _GROUP_BYTES = 1 << 20
 """Text encoded at a time: 50 to 200 bytes of memory for each of its tokens."""
 _BATCH_BYTES = 16 << 20
 """Text of one batch of a part file."""
-
-
-class PackConfig(BaseModel):
-    """How kept documents become sequences."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    tokenizer: str = "default"
-    """`default` (ours, 32,768 tokens), the path of a Hugging Face tokenizer.json, or of a folder that holds one."""
-    eos: str | None = None
-    """The end-of-document token. None: what tokenizer_config.json beside the tokenizer says."""
-    engine: Literal["auto", "stock"] = "auto"
-    """auto: a faster library where it proves at load time and by samples that its ids are the stock tokenizer's;
-    stock: Hugging Face tokenizers alone. The ids are the same; set it if a sample is reported to differ."""
-    seq_len: int = Field(default=2048, ge=2, le=2**24)
-    """Tokens of a sequence."""
-    strategy: Literal["best_fit", "concat"] = "best_fit"
-    """best_fit cuts no document that fits into a sequence, with less than 0.1 % padding (arXiv 2404.10830);
-    concat cuts wherever a sequence is full, a quarter to a half of all documents."""
-    max_unk_share: float = Field(default=0.001, ge=0, le=1)
-    """Unknown tokens / tokens above which the run fails: a tokenizer that does not know the text."""
-    max_lost_share: float = Field(default=0.001, ge=0, le=1)
-    """Characters that decoding does not give back / characters: a tokenizer that drops or changes them.
-    Tokenizers that lower-case or fold widths need a higher limit, set on purpose."""
 
 
 def pack_digest(config: PackConfig) -> str:
@@ -142,7 +118,7 @@ def assemble(
             raise RunError(f"{path} is not the part that was written (SHA-256 differs). Delete it and run again.")
     tokenizer = _tokenizer(config)
     with _as_errors_of_the_run(), Parts(parts, tokenizer.fingerprint(), tokenizer.dtype) as opened:
-        assembly = Assembly(opened, tokenizer, config.seq_len, config.strategy)
+        assembly = Assembly(opened, tokenizer, config.seq_lens[0], config.strategy)
         header = assembly.header(run_id, config_digest)
         _refuse_unfit(header, config)
         with publish(pack_folder / "tokens.arrow") as temporary:
