@@ -30,7 +30,7 @@ def verify_run(folder: Path) -> tuple[list[str], bool]:
         many = f"{len(lines)} files are damaged. Delete them and run the same command again: they are made anew."
         return [*lines, many], False
     if pipeline.config.top.pack is not None:
-        lines.append(str(verify(pipeline.run.pack / "tokens.arrow")))
+        lines += [str(verify(pipeline.run.pack / name)) for name in _token_files(pipeline)]
     lines.append(f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps")
     return lines, True
 
@@ -84,8 +84,14 @@ def _wrong(path: Path, sha256: str) -> str | None:
         return "it is missing"
 
 
+def _token_files(pipeline: Pipeline) -> list[str]:
+    """Token files of the run, relative to its folder of packed files."""
+    names: list[str] = list(read_json(pipeline.run.pack / "_done.json")["files"])
+    return [name for name in names if name.endswith("tokens.arrow")]
+
+
 def _packed(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
-    """The token file by its own seal; the files beside it by what the marker says."""
+    """Each token file by its own seal; the files beside it by what their marker and manifest say."""
     from tokenization.reader import verify
 
     for name, n_bytes in read_json(pipeline.run.pack / "_done.json")["files"].items():
@@ -94,13 +100,12 @@ def _packed(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
             yield path, "it is missing"
         elif path.stat().st_size != n_bytes:
             yield path, f"it has {path.stat().st_size} bytes, {n_bytes} were written"
-        elif name == "tokens.arrow" and not (report := verify(path)).ok:
+        elif path.name == "tokens.arrow" and not (report := verify(path)).ok:
             yield path, str(report)
-        elif name == "documents.parquet" and (wrong := _wrong(path, _documents_sha256(pipeline))) is not None:
+        elif path.name == "documents.parquet" and (wrong := _wrong(path, _documents_sha256(path.parent))) is not None:
             yield path, wrong
 
 
-def _documents_sha256(pipeline: Pipeline) -> str:
+def _documents_sha256(folder: Path) -> str:
     """What manifest.json says of documents.parquet."""
-    manifest = read_json(pipeline.run.pack / "manifest.json")
-    return str(manifest["files"]["documents.parquet"]["sha256"])
+    return str(read_json(folder / "manifest.json")["files"]["documents.parquet"]["sha256"])

@@ -27,12 +27,14 @@ from curation.errors import ConfigError, nearest
 from curation.export_config import ExportConfig
 from curation.ids import digest8
 from curation.ingest.config import IngestConfig
-from curation.pack import PackConfig
+from curation.pack_config import PackConfig
 from curation.steps import STEPS, step_class
 from curation.verdicts import Step
 
 __all__ = ["SHIPPED", "Environment", "RunConfig", "environment", "load_config", "parse_config", "shipped_config"]
 
+_TOKENIZER_FILES = ("tokenizer.json", "*.model", "*.tiktoken", "tekken*.json", "vocab.*", "encoder.json")
+"""What a tokenizer's folder holds at least one of; `tokenization` says more when it reads it."""
 SHIPPED = Path(__file__).resolve().parent / "configs"
 """Folder of the configs that ship: part of the package, so that an installed one has them too."""
 
@@ -114,8 +116,8 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         _apply_override(data, override)
     _place_paths(data, Path.cwd())
     config = _complete(data, str(path))
-    if config.top.pack is not None and config.top.pack.tokenizer != "default":
-        _check_tokenizer(Path(config.top.pack.tokenizer))
+    if config.top.pack is not None:
+        _check_tokenizers(config.top.pack)
     return config
 
 
@@ -193,19 +195,22 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
 def _complete(data: dict[str, Any], where: str) -> RunConfig:
     top = _check(TopLevel, data, where, "")
     steps = _steps(top.steps, where)
-    if top.export is not None and not any(step.name == "language" for step in steps):
-        raise ConfigError(
-            f"{where}: `export` tells documents apart by language, but there is no step `language` in steps."
-        )
+    by_language = {"export": top.export is not None, "pack.mix.by": bool(top.pack and top.pack.mix and top.pack.mix.by == "language")}
+    for key in (key for key, asked in by_language.items() if asked):
+        if not any(step.name == "language" for step in steps):
+            raise ConfigError(
+                f"{where}: `{key}` tells documents apart by language, but there is no step `language` in steps."
+            )
     return RunConfig(top=top, steps=steps)
 
 
 def _place_paths(data: Mapping[str, Any], folder: Path) -> None:
-    """Make a relative `pack.tokenizer` and the relative paths in settings of steps absolute, in the plain data."""
+    """Make the relative paths of tokenizers and in settings of steps absolute, in the plain data."""
     pack = data.get("pack")
-    tokenizer = pack.get("tokenizer") if isinstance(pack, dict) else None
-    if isinstance(pack, dict) and isinstance(tokenizer, str) and tokenizer not in ("default", ""):
-        pack["tokenizer"] = str(folder / tokenizer)
+    for key in ("tokenizer", "trainer"):
+        given = pack.get(key) if isinstance(pack, dict) else None
+        if isinstance(pack, dict) and isinstance(given, str) and given not in ("default", ""):
+            pack[key] = str(folder / given)
     entries = data.get("steps")
     for entry in entries if isinstance(entries, list) else []:
         for name, settings in entry.items() if isinstance(entry, dict) else []:
@@ -240,17 +245,21 @@ def _place(settings: Any, keys: Sequence[str], folder: Path, *, only_there: bool
     settings[keys[0]] = placed(settings[keys[0]])
 
 
-def _check_tokenizer(path: Path) -> None:
+def _check_tokenizers(pack: PackConfig) -> None:
     """Refuse a tokenizer that is not there now, instead of after all the work before packing."""
-    try:
-        there = path.is_file() or (path / "tokenizer.json").is_file()
-    except OSError:
-        there = False
-    if not there:
-        raise ConfigError(
-            f"pack.tokenizer: there is no tokenizer at {path}. Expected `default`, the path of a tokenizer.json, or of a "
-            "folder that holds one; a relative path begins at the config file's folder, with --set at the current one."
-        )
+    for key, given in (("tokenizer", pack.tokenizer), ("trainer", pack.trainer)):
+        if given is None or given == "default":
+            continue
+        try:
+            there = Path(given).is_file() or any(next(Path(given).glob(one), None) for one in _TOKENIZER_FILES)
+        except OSError:  # a name that no file can have
+            there = False
+        if not there:
+            raise ConfigError(
+                f"pack.{key}: there is no tokenizer at {given}. Expected `default`, or the path of a tokenizer.json, of a "
+                "SentencePiece .model, of a tiktoken file or a tekken.json, or of a folder that holds one; a relative path "
+                "begins at the config file's folder, with --set at the current one."
+            )
 
 
 def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:

@@ -51,7 +51,8 @@ def build_funnel(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def check_law(funnel: dict[str, Any]) -> None:
-    """Lines in = documents + quarantined; documents = kept + dropped by a named reason; kept = packed.
+    """Lines in = documents + quarantined; documents = kept + dropped by a named reason;
+    kept = packed + left out by the mixture.
 
     Raises:
         LawError: names the first equation that does not hold.
@@ -63,7 +64,10 @@ def check_law(funnel: dict[str, Any]) -> None:
         ("documents", funnel["documents"], "kept + dropped", funnel["kept"] + dropped),
     ]
     if funnel["packed"] is not None:
-        equations.append(("kept", funnel["kept"], "documents in the token file", funnel["packed"]["documents"]))
+        packed = funnel["packed"]
+        left_out = packed.get("left_out", 0)
+        where = "documents in the token file" + (" + left out by the mixture" if left_out else "")
+        equations.append(("kept", funnel["kept"], where, packed["documents"] + left_out))
     for left, left_value, right, right_value in equations:
         if left_value != right_value:
             raise LawError(
@@ -85,7 +89,10 @@ def funnel_rows(funnel: dict[str, Any]) -> Iterator[tuple[str, int, int, str]]:
         packed = funnel["packed"]
         sequences = f"{packed['sequences']:,} sequences of {packed['seq_len']}"
         text = f"{packed['tokens']:,} tokens in {sequences}, {packed['padding_share']:.2%} padding"
-        yield "packed", packed["documents"], 0, text
+        if packed.get("holdout_documents"):
+            text += f"; {packed['holdout_documents']:,} documents held out"
+        left_out = packed.get("left_out", 0)
+        yield "packed", packed["documents"], left_out, f"{text}; pack.mix left out {left_out:,}" if left_out else text
 
 
 def _reasons(counts: dict[str, int]) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from curation.config import RunConfig
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
-from curation.pipeline import Pass, Pipeline
+from curation.passes import Pass
+from curation.pipeline import Pipeline
 from curation.pool import Pool
 from curation.run import Run, checked_run_id, code_version, new_run_id, read_json, run_lock, utc_now, write_json
 from curation.verdicts import Step

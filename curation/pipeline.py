@@ -5,7 +5,7 @@ is a number of items that may run in any order, on any worker, twice, or not at 
 stands; between two passes lies a barrier. Closing a stage checks the conservation law and writes markers.
 
     plan -> [ingest.read] close -> [exact.scatter][exact.resolve][exact] close -> [html_noise+length] close
-         -> [pack.encode][pack.assemble] close -> report
+         -> [pack.parity][pack.encode][pack.assemble] close -> report
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,30 +22,18 @@ from curation.config import RunConfig, parse_config
 from curation.errors import InputError, RunError
 from curation.ids import digest8
 from curation.judge import judge_shard
+from curation.pack_stage import PackStage
+from curation.passes import Pass, used
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
 from curation.shards import Shard, alive_mask, open_table, shards_of
 from curation.steps import PlacedStep, StepContext, context_of, place_steps, stage_of_each
 from curation.verdicts import STAGES, DataSetStep, Filter
 
-__all__ = ["ALL_STAGES", "Pass", "Pipeline"]
+__all__ = ["ALL_STAGES", "Pipeline"]
 
 log = logging.getLogger("corpusmill")
 
 ALL_STAGES = ("ingest", *STAGES, "pack")
-
-PACKED_FILES = ("tokens.arrow", "documents.parquet", "manifest.json")
-
-
-@dataclass(frozen=True)
-class Pass:
-    """Independent items of one kind of work, with a barrier before and after."""
-
-    stage: str
-    name: str
-    """`ingest.read`, `exact.scatter`, `exact`, `html_noise+length`, `pack.encode` ..."""
-    n_items: int
-    what: str
-    """Unit of an item: part, shard, hash range, file."""
 
 
 class Pipeline:
@@ -81,6 +68,12 @@ class Pipeline:
         """The config's steps with digests and folders, once ingest is closed."""
         return place_steps(self.run, self.config.steps, judge_all=self.judge_all)
 
+    @property
+    def pack(self) -> PackStage:
+        """The stage `pack` of a config that has it, once the steps before it are closed."""
+        assert self.config.top.pack is not None
+        return PackStage(self.run, self.config.top.pack, self.config.digest(), self.shards, self.placed)
+
     def stages(self) -> list[str]:
         """The stages this config uses, in order."""
         used = set(stage_of_each(self.config.steps))
@@ -92,7 +85,7 @@ class Pipeline:
         if stage == "ingest":
             return [] if self._ingest_closed() else [Pass("ingest", "ingest.read", len(self.plan.parts), "part")]
         if stage == "pack":
-            return self._pack_passes()
+            return self.pack.passes() if self.config.top.pack is not None else []
         return self._step_passes(stage)
 
     def _ingest_closed(self) -> bool:
@@ -143,11 +136,6 @@ class Pipeline:
             groups[-1].append(placed)
         return groups
 
-    def _pack_passes(self) -> list[Pass]:
-        if self.config.top.pack is None or self._pack_done() is not None:
-            return []
-        return [Pass("pack", "pack.encode", len(self.shards), "shard"), Pass("pack", "pack.assemble", 1, "file")]
-
     def _context(self, placed: PlacedStep) -> StepContext:
         return context_of(self.run, placed, self.shards, self.config.top.memory_mb)
 
@@ -161,10 +149,8 @@ class Pipeline:
         """
         if pass_name == "ingest.read":
             return self._ingest(item)
-        if pass_name == "pack.encode":
-            return self._encode(item)
-        if pass_name == "pack.assemble":
-            return self._assemble()
+        if pass_name.startswith("pack."):
+            return self.pack.run_item(pass_name, item)
         name, _, part = pass_name.partition(".")
         if part:
             return self._data_set_item(self._by_name(name), part, item)
@@ -210,86 +196,12 @@ class Pipeline:
         if _is_whole(path, marker_path):
             return {"item": item, "reused": True}
         assert isinstance(placed.step, DataSetStep)
-        with peak_memory() as used:
+        with peak_memory() as cost:
             placed.step.run_item(pass_name, item, context)
         # An item whose file does not fit its marker is done again, so neither must outlive a crash of the machine.
-        marker = {"sha256": file_sha256(path), "rows": open_table(path).read_all().num_rows, **used}
+        marker = {"sha256": file_sha256(path), "rows": open_table(path).read_all().num_rows, **cost}
         write_json(marker_path, marker, durable=pass_name in placed.step.lasting)
         return {"item": item, "reused": False}
-
-    # -- pack ----------------------------------------------------------------------------------
-
-    def _last_folder(self) -> Path | None:
-        return self.placed[-1].folder if self.placed else None
-
-    def _verdicts_digest(self) -> str:
-        """Digest of what is kept: the last step's, or that of the shards where there are no steps."""
-        return self.placed[-1].digest if self.placed else digest8([[s.name, s.sha256] for s in self.shards])
-
-    def pack_digest(self) -> str:
-        """Digest of everything that decides the token file: the last step's verdicts and the pack config."""
-        from curation.pack import pack_digest
-
-        assert self.config.top.pack is not None
-        return digest8([self._verdicts_digest(), pack_digest(self.config.top.pack)])
-
-    def _pack_done(self) -> dict[str, Any] | None:
-        path = self.run.pack / "_done.json"
-        if not path.exists():
-            return None
-        marker: dict[str, Any] = read_json(path)
-        whole = all(has_size(self.run.pack / name, n_bytes) for name, n_bytes in marker["files"].items())
-        return marker if whole and marker["digest"] == self.pack_digest() else None
-
-    def _part_path(self, shard: Shard) -> Path:
-        from curation.pack import encode_digest
-
-        assert self.config.top.pack is not None
-        digest = digest8([self._verdicts_digest(), encode_digest(self.config.top.pack)])
-        return self.run.work / f"pack-{digest}" / f"{shard.name}.arrow"
-
-    def _encode(self, item: int) -> dict[str, Any]:
-        from curation.pack import encode_shard
-
-        assert self.config.top.pack is not None
-        shard = self.shards[item]
-        out = self._part_path(shard)
-        marker_path = out.with_suffix(".json")
-        if marker_path.exists() and out.exists() and file_sha256(out) == read_json(marker_path)["sha256"]:
-            return {"item": shard.name, "reused": True}
-        with peak_memory() as used:
-            counts = encode_shard(shard.path, alive_mask(self._last_folder(), shard), out, self.config.top.pack)
-        write_json(marker_path, {**counts, **used})
-        return {"item": shard.name, "documents": counts["documents"], "tokens": counts["tokens"], "reused": False}
-
-    def _assemble(self) -> dict[str, Any]:
-        from curation.pack import assemble
-
-        assert self.config.top.pack is not None
-        parts = [self._part_path(shard) for shard in self.shards]
-        markers = [read_json(part.with_suffix(".json")) for part in parts]
-        # A killed writer must not leave the old marker beside a new file.
-        (self.run.pack / "_done.json").unlink(missing_ok=True)
-        with peak_memory() as used:
-            packed = assemble(
-                parts,
-                checksums=[marker["sha256"] for marker in markers],
-                engines=[marker["engine"] for marker in markers if "engine" in marker],
-                pack_folder=self.run.pack,
-                config=self.config.top.pack,
-                run_id=self.run.run_id,
-                config_digest=self.config.digest(),
-            )
-        files = {name: (self.run.pack / name).stat().st_size for name in PACKED_FILES}
-        marker = {
-            "digest": self.pack_digest(),
-            "bytes": files["tokens.arrow"],
-            "files": files,
-            "packed": packed,
-            **_used([used, *markers]),
-        }
-        write_json(self.run.pack / "_done.json", marker)
-        return {"item": 0, **packed}
 
     # -- closing -------------------------------------------------------------------------------
 
@@ -306,7 +218,7 @@ class Pipeline:
         if stage == "ingest":
             return self._close_ingest()
         if stage == "pack":
-            return self._close_pack()
+            return self.pack.close()
         counts: dict[str, Any] = {}
         for placed, its_stage in zip(self.placed, stage_of_each(self.config.steps), strict=True):
             if its_stage == stage:
@@ -345,7 +257,7 @@ class Pipeline:
     def _passes_used(self, placed: PlacedStep) -> dict[str, float]:
         """Seconds and peak memory of the passes before a data-set step's verdicts, from their markers."""
         markers = [read_json(path) for path in self._context(placed).folder.glob("*/_items/*.json")]
-        return _used(markers)
+        return used(markers)
 
     def _close_ingest(self) -> dict[str, Any]:
         from curation.ingest.close import close_ingest
@@ -366,22 +278,6 @@ class Pipeline:
         self.__dict__.pop("placed", None)
         return {key: totals[key] for key in ("files", "lines", "documents", "seconds", "peak_rss_mb")}
 
-    def _close_pack(self) -> dict[str, Any]:
-        marker = self._pack_done()
-        if marker is None:
-            raise RunError(f"{self.run.pack} holds no finished token file. Run the same command again.")
-        kept = self.placed and read_json(self.placed[-1].folder / "_done.json")["docs_kept"]
-        expected = kept if self.placed else sum(shard.rows for shard in self.shards)
-        packed: dict[str, Any] = marker["packed"]
-        if packed["documents"] != expected:
-            from curation.errors import LawError
-
-            raise LawError(
-                f"{expected} documents were kept, but {packed['documents']} lie in {self.run.pack / 'tokens.arrow'}."
-            )
-        shutil.rmtree(self.run.work, ignore_errors=True)
-        return packed
-
 
 def _is_whole(path: Path, marker_path: Path) -> bool:
     """Whether an item's file is what its marker says. A marker that cannot be read says nothing."""
@@ -389,11 +285,3 @@ def _is_whole(path: Path, marker_path: Path) -> bool:
         return path.exists() and marker_path.exists() and file_sha256(path) == read_json(marker_path)["sha256"]
     except (RunError, KeyError, TypeError):
         return False
-
-
-def _used(markers: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Seconds of all items together, and the highest peak memory."""
-    return {
-        "seconds": sum(marker["seconds"] for marker in markers),
-        "peak_rss_mb": max((marker["peak_rss_mb"] for marker in markers), default=0.0),
-    }

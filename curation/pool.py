@@ -24,7 +24,8 @@ from typing import Any
 import psutil
 
 from curation.errors import RunError
-from curation.pipeline import Pass, Pipeline
+from curation.passes import Pass
+from curation.pipeline import Pipeline
 
 __all__ = ["Pool", "run_one"]
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from curation.pipeline import Pass
+from curation.passes import Pass
 
 __all__ = ["ProgressDisplay"]
 

@@ -27,7 +27,8 @@ from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.funnel import build_funnel
 from curation.ids import digest8
 from curation.launch import finish_run, start_run
-from curation.pipeline import ALL_STAGES, Pass, Pipeline
+from curation.passes import Pass
+from curation.pipeline import ALL_STAGES, Pipeline
 from curation.run import RUN_ID, Run, new_run_id, read_json, utc_now, write_json
 
 __all__ = [
@@ -206,13 +207,31 @@ def work(folder: Path, stage: str, passes: Sequence[str], chunk: str) -> dict[st
     return dict(counts)
 
 
+def parity(folder: Path) -> dict[str, Any] | None:
+    """Hold the tokenizer against the trainer's before anything is encoded, unless the token file stands already.
+
+    Returns:
+        A few counts; None if the config packs nothing.
+
+    Raises:
+        ConfigError: they differ; the message says which text, at which token, and why they may.
+    """
+    pipeline = Pipeline.open(folder)
+    if "pack" not in pipeline.stages():
+        return None
+    for one in pipeline.passes("pack"):
+        if one.name == "pack.parity":
+            return pipeline.run_item(one.name, 0)
+    return {"reused": True}
+
+
 def assemble(folder: Path) -> dict[str, Any]:
     """Put the encoded parts together into the token file, unless it stands already."""
     pipeline = Pipeline.open(folder)
     counts: dict[str, Any] = {"reused": True}
-    for one in pipeline.passes("pack")[1:]:
-        for item in range(one.n_items):
-            counts = pipeline.run_item(one.name, item)
+    for one in pipeline.passes("pack"):
+        if one.name == "pack.assemble":
+            counts = pipeline.run_item(one.name, 0)
     return counts
 
 

@@ -184,6 +184,18 @@ def work(stage: str, passes: list[str], chunk: str) -> dict[str, Any]:
         return tasks.work(folder, stage, passes, chunk)
 
 
+@task(trigger_rule="none_failed")
+def parity() -> dict[str, Any]:
+    """Holds the tokenizer against the trainer's: on the probe texts, and on a sample of the very documents. A difference ends the run here."""
+    context = get_current_context()
+    folder = _folder(context)
+    with tasks.recorded(folder, _name(context)):
+        counts = tasks.parity(folder)
+    if counts is None:
+        raise AirflowSkipException("this config packs nothing")
+    return counts
+
+
 @task(pool=MEM_HEAVY, queue="mem", trigger_rule=AFTER_OWN)
 def assemble() -> dict[str, Any]:
     """Puts the encoded documents together into one token file, best fit first, and proves it with checksums."""
@@ -269,8 +281,11 @@ def stage_group(stage: str, n_slots: int) -> TaskGroup:
 def pack_group() -> TaskGroup:
     """Kept documents become token ids in one file."""
     with _group("pack") as group:
-        planned = plan.override(task_id="plan", trigger_rule="none_failed")("pack", 1, 2, False)
+        compared = parity()
+        # The first of three passes is parity's.
+        planned = plan.override(task_id="plan")("pack", 2, 3, False)
         encode = _chunks("encode", "pack", planned)
+        chain(compared, planned)
         chain([planned, encode], assemble(), check.override(task_id="check", outlets=[TOKENS])("pack"))
     return group
 

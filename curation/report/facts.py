@@ -74,7 +74,7 @@ def read_facts(folder: Path) -> RunFacts:
     facts = RunFacts(run, _empty_funnel(run.run_id), finished=False)
     if run.config_path.exists():
         facts.config_text = run.config_path.read_text(encoding="utf-8", errors="replace")
-    ingested = _read(facts, run.shards / "_done.json")
+    ingested = read_fact(facts, run.shards / "_done.json")
     if ingested is not None:
         facts.shards = shards_of(run)
         facts.funnel.update({key: ingested[key] for key in ("documents", "quarantined")})
@@ -82,15 +82,15 @@ def read_facts(folder: Path) -> RunFacts:
         facts.funnel["ingest"] = {
             key: ingested[key] for key in ("seconds", "peak_rss_mb", "damaged_files") if key in ingested
         }
-    plan = _read(facts, run.shards / "plan.json") or {}
+    plan = read_fact(facts, run.shards / "plan.json") or {}
     facts.ignored, facts.notes = plan.get("ignored", []), list(plan.get("notes", []))
     blank = (ingested or {}).get("blank_lines", 0)
     if blank:
         facts.notes.append(f"{noun(blank, 'blank line is', 'blank lines are')} not counted as lines")
-    facts.inputs = _read(facts, run.folder / "inputs.json") or []
+    facts.inputs = read_fact(facts, run.folder / "inputs.json") or []
     if ingested is None and facts.inputs:
         _count_inputs(facts)
-    funnel = _read(facts, run.report / "funnel.json") if run.info["state"] == "done" else None
+    funnel = read_fact(facts, run.report / "funnel.json") if run.info["state"] == "done" else None
     if funnel is not None and all("digest" in step for step in funnel["steps"]):
         facts.funnel, facts.finished = funnel, True
         _steps_of_funnel(facts)
@@ -101,7 +101,7 @@ def read_facts(folder: Path) -> RunFacts:
     if facts.finished:
         facts.usual = _usual(facts)
     if facts.funnel["packed"] is not None or not facts.finished:
-        facts.pack = _read(facts, run.pack / "_done.json")
+        facts.pack = read_fact(facts, run.pack / "_done.json")
     return facts
 
 
@@ -118,7 +118,7 @@ def _empty_funnel(run_id: str) -> dict[str, Any]:
     }
 
 
-def _read(facts: RunFacts, path: Path) -> Any:
+def read_fact(facts: RunFacts, path: Path) -> Any:
     """A JSON file of the run; None if it does not exist. A damaged one is a problem to be shown."""
     if not path.exists():
         return None
@@ -186,11 +186,11 @@ def _steps_of_config(facts: RunFacts) -> None:
 
 
 def _add_step(facts: RunFacts, index: int, name: str, folder: Path) -> None:
-    card = _read(facts, folder / "_step.json")
+    card = read_fact(facts, folder / "_step.json")
     if card is None:
         facts.problems.append(f"{folder.name} holds no readable _step.json: its verdicts are not shown.")
         return
-    done = _read(facts, folder / "_done.json")
+    done = read_fact(facts, folder / "_done.json")
     facts.steps.append(StepFolder(index, name, folder, card, (done or {}).get("facts", {})))
     if facts.finished:
         return
@@ -218,7 +218,9 @@ def equations(facts: RunFacts) -> list[Equation]:
     label = "kept" if funnel["kept"] is not None else "kept so far"
     found.append(Equation(("documents", funnel["documents"]), ((label, kept), ("dropped", dropped))))
     if funnel["packed"] is not None:
-        found.append(Equation(("kept", kept), (("in the token file", funnel["packed"]["documents"]),)))
+        packed = funnel["packed"]
+        left_out = (("left out by the mixture", packed["left_out"]),) if packed.get("left_out") else ()
+        found.append(Equation(("kept", kept), (("in the token file", packed["documents"]), *left_out)))
     return found
 
 

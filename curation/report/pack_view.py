@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 from markupsafe import Markup
 
 from curation.report.charts import histogram
-from curation.report.facts import RunFacts
+from curation.report.facts import RunFacts, read_fact
 from curation.report.sketch import Sketch
 
 __all__ = ["PackView", "pack_view"]
@@ -22,6 +23,15 @@ class PackView:
     """The token file as the page shows it."""
 
     packed: dict[str, Any]
+    files: Sequence[dict[str, Any]]
+    """Every token file of the run, if there is more than one."""
+    tokenizer: dict[str, Any]
+    """Its card, from the manifest; empty if there is none."""
+    engines: Sequence[str]
+    mix: Sequence[dict[str, Any]]
+    """Groups of the mixture, if documents were mixed."""
+    parity: dict[str, Any]
+    """What the comparison with the trainer's tokenizer found; empty if there was none."""
     n_bytes: int | None
     chart: Markup
     median: float
@@ -36,7 +46,20 @@ def pack_view(facts: RunFacts) -> PackView | None:
     lengths = _lengths(facts)
     chart = histogram(lengths, "document length", "tokens", [packed["seq_len"]]) if lengths.total else Markup("")
     n_bytes = facts.pack["bytes"] if facts.pack else None
-    return PackView(packed, n_bytes, chart, lengths.quantile(0.5), lengths.maximum)
+    manifest = read_fact(facts, facts.run.pack / "manifest.json") or {}
+    files = packed.get("files", [])
+    return PackView(
+        packed=packed,
+        files=files if len(files) > 1 else [],
+        tokenizer=manifest.get("tokenizer", {}),
+        engines=manifest.get("engines", []),
+        mix=manifest.get("mix", []),
+        parity=read_fact(facts, facts.run.pack / "parity.json") or {},
+        n_bytes=n_bytes,
+        chart=chart,
+        median=lengths.quantile(0.5),
+        longest=lengths.maximum,
+    )
 
 
 def _lengths(facts: RunFacts) -> Sketch:

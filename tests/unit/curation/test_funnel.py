@@ -43,6 +43,10 @@ def test_the_law_holds() -> None:
         (changed(kept=6), "documents = 10, but kept [+] dropped = 11"),
         (changed(steps=FUNNEL["steps"][:1]), "documents = 10, but kept [+] dropped = 7"),
         (changed(packed={**FUNNEL["packed"], "documents": 4}), "kept = 5, but documents in the token file = 4"),
+        (
+            changed(packed={**FUNNEL["packed"], "documents": 3, "left_out": 1}),
+            "kept = 5, but documents in the token file [+] left out by the mixture = 4",
+        ),
     ],
 )
 def test_the_first_broken_equation_is_named(funnel: dict[str, Any], message: str) -> None:
@@ -64,6 +68,15 @@ def test_the_rows_tell_the_whole_way() -> None:
     ]
     assert rows[3][3] == "length.too_long 2, length.too_short 1"
     assert "2.34% padding" in rows[4][3]
+
+
+def test_a_mixture_says_what_it_leaves_out() -> None:
+    """Documents with fewer than one epoch are kept, and stand in no file: the law counts them, the row names them."""
+    packed = {**FUNNEL["packed"], "documents": 3, "left_out": 2, "holdout_documents": 1}
+    check_law(changed(packed=packed))
+    name, left, gone, text = list(funnel_rows(changed(packed=packed)))[-1]
+    assert (name, left, gone) == ("packed", 3, 2)
+    assert text.endswith("2.34% padding; 1 documents held out; pack.mix left out 2")
 
 
 def test_many_reasons_are_cut_short() -> None:

@@ -1,0 +1,182 @@
+"""The last stage of a run: the tokenizer is held against the trainer's, documents become ids, ids one file.
+
+    [pack.parity] once -> [pack.encode] a shard -> [pack.assemble] once -> close
+
+Nothing is encoded before parity holds. What `pack/` holds is in docs/reference/run-on-disk.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from curation.close import has_size
+from curation.errors import LawError, RunError
+from curation.ids import digest8
+from curation.pack_config import PackConfig
+from curation.passes import Pass, used
+from curation.run import Run, file_sha256, peak_memory, read_json, write_json
+from curation.shards import Shard, alive_mask, item_marker, open_table
+from curation.steps import PlacedStep
+
+__all__ = ["PackStage"]
+
+_FILES = ("tokens.arrow", "documents.parquet", "manifest.json")
+"""What each folder of packed files holds."""
+
+
+class PackStage:
+    """Packing in a run whose steps are decided."""
+
+    def __init__(
+        self, run: Run, config: PackConfig, config_digest: str, shards: Sequence[Shard], placed: Sequence[PlacedStep]
+    ) -> None:
+        self.run, self.config, self.config_digest = run, config, config_digest
+        self.shards, self.placed = shards, placed
+
+    def passes(self) -> list[Pass]:
+        """Empty if the files stand."""
+        if self.done() is not None:
+            return []
+        return [
+            Pass("pack", "pack.parity", 1, "file"),
+            Pass("pack", "pack.encode", len(self.shards), "shard"),
+            Pass("pack", "pack.assemble", 1, "file"),
+        ]
+
+    def run_item(self, pass_name: str, item: int) -> dict[str, Any]:
+        """Do one item: a few counts, less than 1 kB."""
+        if pass_name == "pack.parity":
+            return self._parity()
+        return self._encode(self.shards[item]) if pass_name == "pack.encode" else self._assemble()
+
+    def digest(self) -> str:
+        """Digest of everything that decides the token file: the last step's verdicts, and the config."""
+        from curation.pack import pack_digest
+
+        return digest8([self._documents_digest(), pack_digest(self.config)])
+
+    def done(self) -> dict[str, Any] | None:
+        """The marker, if it stands, is of this config, and its files are there."""
+        path = self.run.pack / "_done.json"
+        if not path.exists():
+            return None
+        marker: dict[str, Any] = read_json(path)
+        whole = all(has_size(self.run.pack / name, n_bytes) for name, n_bytes in marker["files"].items())
+        return marker if whole and marker["digest"] == self.digest() else None
+
+    def close(self) -> dict[str, Any]:
+        """Check that every kept document was packed or left out by the mixture, and delete what was only on the way.
+
+        Raises:
+            LawError: documents were lost or invented.
+            RunError: there is no finished token file.
+        """
+        marker = self.done()
+        if marker is None:
+            raise RunError(f"{self.run.pack} holds no finished token file. Run the same command again.")
+        kept = read_json(self.placed[-1].folder / "_done.json")["docs_kept"] if self.placed else None
+        expected = sum(shard.rows for shard in self.shards) if kept is None else kept
+        packed: dict[str, Any] = marker["packed"]
+        if packed["documents"] + packed["left_out"] != expected:
+            raise LawError(
+                f"{expected} documents were kept, but {packed['documents']} lie in the files of {self.run.pack} "
+                f"and {packed['left_out']} were left out by pack.mix."
+            )
+        shutil.rmtree(self.run.work, ignore_errors=True)
+        return packed
+
+    # -- the three passes ----------------------------------------------------------------------
+
+    def _parity(self) -> dict[str, Any]:
+        from curation.parity import check_parity
+
+        folder = self.placed[-1].folder if self.placed else None
+        report = check_parity(self.shards, folder, self.config, self.run.pack / "parity.json")
+        return {"item": 0, **{key: value for key, value in report.items() if isinstance(value, int | float | bool)}}
+
+    def _encode(self, shard: Shard) -> dict[str, Any]:
+        from curation.pack import encode_shard
+
+        out = self._part_path(shard)
+        marker_path = out.with_suffix(".json")
+        if marker_path.exists() and out.exists() and file_sha256(out) == read_json(marker_path)["sha256"]:
+            return {"item": shard.name, "reused": True}
+        alive = alive_mask(self.placed[-1].folder if self.placed else None, shard)
+        with peak_memory() as cost:
+            counts = encode_shard(shard.path, alive, out, self.config, languages=self._languages(shard))
+        write_json(marker_path, {**counts, **cost})
+        return {"item": shard.name, "documents": counts["documents"], "tokens": counts["tokens"], "reused": False}
+
+    def _assemble(self) -> dict[str, Any]:
+        from curation.pack import assemble
+
+        parts = [self._part_path(shard) for shard in self.shards]
+        markers = [read_json(part.with_suffix(".json")) for part in parts]
+        # A killed writer must not leave the old marker beside a new file.
+        (self.run.pack / "_done.json").unlink(missing_ok=True)
+        with peak_memory() as cost:
+            packed = assemble(
+                parts,
+                checksums=[marker["sha256"] for marker in markers],
+                engines=[marker["engine"] for marker in markers if "engine" in marker],
+                pack_folder=self.run.pack,
+                config=self.config,
+                run_id=self.run.run_id,
+                config_digest=self.config_digest,
+                threads=os.cpu_count() or 1,
+            )
+        names = [str(Path(one["path"]).parent / name) for one in packed["files"] for name in _FILES]
+        self._remove_others(names)
+        files = {name: (self.run.pack / name).stat().st_size for name in names}
+        marker = {
+            "digest": self.digest(),
+            "bytes": sum(n for name, n in files.items() if name.endswith("tokens.arrow")),
+            "files": files,
+            "packed": packed,
+            **used([cost, *markers]),
+        }
+        write_json(self.run.pack / "_done.json", marker)
+        return {"item": 0, **{key: value for key, value in packed.items() if key != "files"}}
+
+    def _remove_others(self, names: Sequence[str]) -> None:
+        """Remove the files of an earlier config: another length, or documents that are no longer held out."""
+        for path in self._packed_before():
+            if str(path.relative_to(self.run.pack)) not in names:
+                path.unlink(missing_ok=True)
+                if path.parent != self.run.pack:
+                    with contextlib.suppress(OSError):  # somebody's own file lies there
+                        path.parent.rmdir()
+
+    def _packed_before(self) -> Iterator[Path]:
+        for name in _FILES:
+            yield from sorted(self.run.pack.rglob(name), reverse=True)
+
+    # -- what they read ------------------------------------------------------------------------
+
+    def _documents_digest(self) -> str:
+        """Digest of what is kept and of the languages: the last step's, which names all before it, or that of the shards."""
+        if self.placed:
+            return self.placed[-1].digest
+        return digest8([[shard.name, shard.sha256] for shard in self.shards])
+
+    def _part_path(self, shard: Shard) -> Path:
+        from curation.pack import encode_digest
+
+        digest = digest8([self._documents_digest(), encode_digest(self.config)])
+        return self.run.work / f"pack-{digest}" / f"{shard.name}.arrow"
+
+    def _languages(self, shard: Shard) -> pa.Array | None:
+        """What the step `language` says of each row of a shard; null where it did not look."""
+        placed = next((placed for placed in self.placed if placed.name == "language"), None)
+        if placed is None:
+            return None
+        marker = item_marker(placed.folder, shard.name)
+        table = open_table(placed.folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
+        return table.column("language").combine_chunks().cast(pa.string())
