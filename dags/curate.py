@@ -184,7 +184,7 @@ def work(stage: str, passes: list[str], chunk: str) -> dict[str, Any]:
         return tasks.work(folder, stage, passes, chunk)
 
 
-@task(trigger_rule="none_failed")
+@task(pool=CPU, queue="cpu", trigger_rule="none_failed")
 def parity() -> dict[str, Any]:
     """Holds the tokenizer against the trainer's: on the probe texts, and on a sample of the very documents. A difference ends the run here."""
     context = get_current_context()

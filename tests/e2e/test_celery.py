@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(600)]
 
 REPO = airflow_env.REPO
 AIRFLOW = str(Path(sys.executable).with_name("airflow"))
-SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1"]
+SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1", "safety_model.max_windows=1"]
 
 
 def free_port() -> int:

@@ -19,8 +19,9 @@ KILLS = 20
 
 
 def command(inputs: Path, root: Path) -> list[str]:
-    settings = ["--set", "ingest.slice_mb=1", "--set", "ingest.shard_mb=1", "--workers", "2", "--run", "killed"]
-    return [sys.executable, "-m", "curation.cli", "run", "demo", "--input", str(inputs), "--root", str(root), *settings]
+    settings = ["ingest.slice_mb=1", "ingest.shard_mb=1", "safety_model.max_windows=1"]
+    options = [*(word for one in settings for word in ("--set", one)), "--workers", "2", "--run", "killed"]
+    return [sys.executable, "-m", "curation.cli", "run", "demo", "--input", str(inputs), "--root", str(root), *options]
 
 
 def results(root: Path) -> dict[str, str]:

@@ -32,8 +32,10 @@ def run_like_the_dag(folder: Path, chunk_mb: float, n_slots: int) -> list[str]:
     """Every task in the order of the DAG, mapped ones backwards; returns what was done."""
     done: list[str] = []
     for stage in ALL_STAGES:
-        slots = {"ingest": 1, "pack": 2}.get(stage, n_slots)
-        for slot in range(1, 2 if stage == "pack" else slots + 1):
+        if stage == "pack" and tasks.parity(folder) is not None:
+            done.append("pack.parity")
+        slots = {"ingest": 1, "pack": 3}.get(stage, n_slots)
+        for slot in range(2, 3) if stage == "pack" else range(1, slots + 1):
             may_be_whole = stage not in ("ingest", "pack")
             planned = tasks.plan(folder, stage, slot, slots, chunk_mb=chunk_mb, may_be_whole=may_be_whole)
             if planned is None:

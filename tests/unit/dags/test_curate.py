@@ -60,7 +60,9 @@ def test_groups_come_in_the_order_of_the_pipeline(dag: Any) -> None:
     assert order == ["start", *ALL_STAGES, "report", "gate"]
     closing = {"ingest": "ingest.close"} | {stage: f"{stage}.check" for stage in ALL_STAGES[1:]}
     for before, after in itertools.pairwise(ALL_STAGES):
-        assert dag.get_task(f"{after}.plan").upstream_task_ids == {closing[before]}
+        first = dag.get_task("pack.parity" if after == "pack" else f"{after}.plan")
+        assert first.upstream_task_ids == {closing[before]}
+    assert dag.get_task("pack.plan").upstream_task_ids == {"pack.parity"}, "nothing is encoded before parity holds"
 
 
 def test_only_the_gate_decides_the_colour_of_the_run(dag: Any) -> None:
