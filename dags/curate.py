@@ -186,7 +186,7 @@ def work(stage: str, passes: list[str], chunk: str) -> dict[str, Any]:
 
 @task(pool=CPU, queue="cpu", trigger_rule="none_failed")
 def parity() -> dict[str, Any]:
-    """Holds the tokenizer against the trainer's: on the probe texts, and on a sample of the very documents. A difference ends the run here."""
+    """Holds the tokenizer against the trainer's, on probe texts and on a sample of the documents. A difference ends the run here."""
     context = get_current_context()
     folder = _folder(context)
     with tasks.recorded(folder, _name(context)):
