@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from tokenization.layout import Block, Header, TokenizerCard
+from tokenization.rules import Checked
+from tokenization.seal import Seal, add_seal, hash_block
 from tokenization.token_file import TokenFileWriter
 from tokenization.tokenizer import DEFAULT
 
@@ -65,12 +70,100 @@ def small_block(header: Header, number: int) -> Block:
     return Block(tokens, borders, np.tile(np.array([5, 7], np.int32), n_rows), rows)
 
 
+BOS_CARD = dataclasses.replace(CARD, bos="<b>", bos_id=2)
+
+
+def bos_header(sequences: int = 40, **changes: Any) -> Header:
+    """Header of a file where documents begin with a BOS: every two sequences hold three, the second of them cut."""
+    assert sequences % 2 == 0
+    counts = {"documents": 3 * sequences // 2, "pieces": 2 * sequences, "tokens": 14 * sequences}
+    return small_header(sequences, **{"tokenizer": BOS_CARD, "strategy": "concat", **counts, **changes})
+
+
+def bos_block(header: Header, number: int) -> Block:
+    """Block `number` of such a file: documents of 5, 19 (11 and 8) and 4 tokens, and 4 of padding."""
+    n_rows = header.rows_of_block(number)
+    tokens = np.random.default_rng(number).integers(3, 100, (n_rows, SEQ_LEN)).astype(header.dtype)
+    tokens[::2, [0, 5]] = tokens[1::2, 8] = header.tokenizer.bos_id
+    tokens[::2, 4] = header.tokenizer.eos_id
+    tokens[1::2, [7, 11]] = header.tokenizer.eos_id
+    tokens[1::2, 12:] = header.tokenizer.pad_id
+    rows = np.tile(np.array([0, 1, 1, 2]), n_rows // 2) + np.repeat(np.arange(n_rows // 2) * 3, 4)
+    borders = np.arange(0, 2 * n_rows + 1, 2, dtype=np.int32)
+    lengths = np.tile(np.array([5, 11, 8, 4], np.int32), n_rows // 2)
+    return Block(tokens, borders, lengths, rows + number * 3 * header.block_sequences // 2)
+
+
 def write_small_file(path: Path, header: Header | None = None) -> Path:
     """Write such a file: by default three blocks, the last one shorter."""
     header = header or small_header()
+    block = small_block if header.tokenizer.bos_id is None else bos_block
     with TokenFileWriter(path, header) as writer:
         for number in range(header.n_blocks):
-            writer.write(small_block(header, number))
+            writer.write(block(header, number))
+    return path
+
+
+def write_documents(path: Path, header: Header, **changes: Any) -> Path:
+    """The document table of a small file; a change is a whole column, or a row and its value."""
+    if header.tokenizer.bos_id is None:
+        places = [(5, 0, 0, 1, 0, 0), (7, 0, 5, 1, 0, 5)]
+        sequences = np.repeat(np.arange(header.sequences), 2)
+    else:
+        places = [(5, 0, 0, 1, 0, 0), (19, 0, 5, 2, 1, 0), (4, 1, 8, 1, 1, 8)]
+        sequences = np.repeat(np.arange(0, header.sequences, 2), 3)
+    rows = np.arange(header.documents)
+    n_tokens, sequence, offset, pieces, last_sequence, last_offset = np.array(places).T[:, rows % len(places)]
+    columns: dict[str, Any] = {
+        "row": rows,
+        "doc_id": [i.to_bytes(16, "big") for i in range(header.documents)],
+        "id": [f"document-{i}" for i in range(header.documents)],
+        "source": ["crawl.jsonl"] * header.documents,
+        "language": ["eng_Latn"] * header.documents,
+        "n_tokens": n_tokens,
+        "sequence": sequence + sequences,
+        "offset": offset,
+        "pieces": pieces,
+        "last_sequence": last_sequence + sequences,
+        "last_offset": last_offset,
+    }
+    for name, change in changes.items():
+        if isinstance(change, tuple):
+            columns[name][change[0]] = change[1]
+        else:
+            columns[name] = change
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+class RecklessWriter(TokenFileWriter):
+    """Seals whatever it is given: a writer with a fault."""
+
+    def _checked(self, block: Block, where: str) -> Checked:
+        return Checked()
+
+    def _finish(self) -> None:
+        self.seal = add_seal(self.path, self._blocks, self._position)
+
+
+def write_recklessly(path: Path, header: Header, change: Callable[[Block], Block] | None = None) -> Path:
+    """A small file with whatever header, whose block 1 was changed, and with a good seal."""
+    with RecklessWriter(path, header) as writer:
+        for number in range(small_header(40).n_blocks):
+            block = small_block(small_header(), number)
+            writer.write(change(block) if change and number == 1 else block)
+    return path
+
+
+def reseal(data: bytes, seal: Seal, path: Path) -> Path:
+    """Write a file of these bytes, of which none moved since `seal` was made, with checksums that fit them."""
+    path.write_bytes(data[: seal.end.end] + data[seal.footer.start :])
+    with path.open("rb") as stream:
+        blocks = [
+            hash_block(stream.fileno(), head.start, body.end)
+            for head, body in zip(seal.heads, seal.bodies, strict=True)
+        ]
+    add_seal(path, blocks, seal.end.start)
     return path
 
 

@@ -1,4 +1,4 @@
-"""What a token file holds: its header, its columns, and the rules that every block obeys.
+"""What a token file holds: its header and its columns. The rules that both obey are in `tokenization.rules`.
 
 docs/reference/token-file.md describes the same for readers in other languages. Needs pyarrow and NumPy only.
 """
@@ -6,6 +6,7 @@ docs/reference/token-file.md describes the same for readers in other languages. 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,11 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tokenization.errors import TokenFileError
+from tokenization.rules import header_faults
 
-__all__ = ["FORMAT_VERSION", "Block", "Header", "TokenizerCard", "Tokens", "block_schema", "check_block"]
+__all__ = ["FORMAT_VERSION", "Block", "Header", "TokenizerCard", "Tokens", "block_schema"]
 
 FORMAT_VERSION = 2
 METADATA_KEY = b"corpusmill"
+BYTE_ORDER = "little"
 BLOCK_BYTES = 16 * 2**20
 """Tokens of a block, in bytes: small enough to name damage closely, large enough to cost nothing."""
 
@@ -98,7 +101,7 @@ class Header:
         return min(self.block_sequences, self.sequences - block * self.block_sequences)
 
     def to_json(self) -> str:
-        derived = {"dtype": self.dtype.name, "padding_share": self.padding_share}
+        derived = {"dtype": self.dtype.name, "padding_share": self.padding_share, "byte_order": sys.byteorder}
         return json.dumps({"format": FORMAT_VERSION, **asdict(self), **derived}, separators=(",", ":"))
 
     @classmethod
@@ -118,16 +121,24 @@ class Header:
             version = data.pop("format")
             if version != FORMAT_VERSION:
                 raise TokenFileError(
-                    f"{where}: token file format {version}; this version of corpusmill reads {FORMAT_VERSION}."
+                    f"{where}: token file format {version!r:.40}; this version of corpusmill reads {FORMAT_VERSION}. "
+                    "Pack the run again, or read it with the version that wrote it."
                 )
-            stated = {name: data.pop(name) for name in ("dtype", "padding_share")}
+            stated = {name: data.pop(name) for name in ("dtype", "padding_share", "byte_order")}
             data["tokenizer"] = TokenizerCard(**data["tokenizer"])
             data["mix"] = tuple(data["mix"])
             data["golden_texts"] = tuple(data["golden_texts"])
             data["golden_ids"] = tuple(tuple(ids) for ids in data["golden_ids"])
             header = cls(**data)
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
-            raise TokenFileError(f"{where}: the header is not complete: {error!r}.") from error
+        except TokenFileError:
+            raise
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+            raise TokenFileError(f"{where}: the header is not complete: {repr(error)[:200]}.") from error
+        faults = header_faults(header)
+        if faults:
+            raise TokenFileError(f"{where}: the header cannot be true: {'; '.join(faults)[:500]}.")
+        if stated["byte_order"] != BYTE_ORDER:
+            raise TokenFileError(f"{where}: byte order {stated['byte_order']!r:.40}; only {BYTE_ORDER}-endian is read.")
         if stated["dtype"] != header.dtype.name or not schema.equals(block_schema(header)):
             raise TokenFileError(f"{where}: the columns are not those of the header: {schema.to_string()[:200]!r}.")
         return header
@@ -165,8 +176,21 @@ class Block:
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, seq_len: int) -> Block:
-        """Views into a record batch; nothing is copied."""
+        """Views into a record batch; nothing is copied.
+
+        Raises:
+            TokenFileError: the arrays reach outside their memory, or hold nulls. With this checked, no value in them
+                can lead a view outside the file.
+        """
+        try:
+            batch.validate()
+        except pa.ArrowInvalid as error:
+            raise TokenFileError(f"the columns of a block do not fit its bytes: {error}.") from error
         tokens, lengths, rows = batch.columns
+        if any(array.null_count for array in (tokens, tokens.values, lengths, lengths.values, rows, rows.values)):
+            raise TokenFileError("a block holds nulls, which no token file has.")
+        if not lengths.offsets.equals(rows.offsets):
+            raise TokenFileError("doc_lengths and doc_rows of a block are not of the same pieces.")
         return cls(
             tokens.values.to_numpy(zero_copy_only=True).reshape(-1, seq_len),
             lengths.offsets.to_numpy(zero_copy_only=True),
@@ -181,49 +205,3 @@ class Block:
         lengths = pa.ListArray.from_arrays(borders, pa.array(self.lengths), type=schema.field("doc_lengths").type)
         rows = pa.ListArray.from_arrays(borders, pa.array(self.rows), type=schema.field("doc_rows").type)
         return pa.RecordBatch.from_arrays([tokens, lengths, rows], schema=schema)
-
-
-def check_block(block: Block, header: Header) -> tuple[list[str], int]:
-    """Every rule that one block can break: (faults, end-of-document tokens found)."""
-    n_sequences, seq_len = block.tokens.shape
-    counts = np.diff(block.first_piece)
-    if (
-        len(counts) != n_sequences
-        or (counts < 1).any()
-        or block.first_piece[0]
-        or len(block.lengths) != len(block.rows)
-    ):
-        return [
-            f"the borders of pieces do not fit: {len(counts)} sequences of {n_sequences}, or one without a piece"
-        ], 0
-    if block.first_piece[-1] != len(block.lengths) or (block.lengths < 1).any():
-        return ["a piece without tokens, or pieces of no sequence"], 0
-    used = np.add.reduceat(block.lengths, block.first_piece[:-1], dtype=np.int64)
-    if (used > seq_len).any():
-        return [f"pieces of {int(used.max())} tokens in a sequence of {seq_len}"], 0
-    faults = []
-    largest = int(block.tokens.max(initial=0))
-    if largest > header.tokenizer.max_id:
-        faults.append(f"token id {largest} is outside the vocabulary (largest id {header.tokenizer.max_id})")
-    if len(block.rows) and not 0 <= int(block.rows.min()) <= int(block.rows.max()) < header.documents:
-        faults.append(f"a document row is outside 0 .. {header.documents - 1}")
-    loose = np.flatnonzero(used < seq_len)
-    behind = np.arange(seq_len) >= used[loose, None]
-    if (block.tokens[loose][behind] != header.tokenizer.pad_id).any():
-        faults.append(f"something else than padding (id {header.tokenizer.pad_id}) behind the last piece of a sequence")
-    separators = np.flatnonzero(block.tokens.reshape(-1) == header.tokenizer.eos_id)
-    separators = separators[separators % seq_len < used[separators // seq_len]]
-    ends = _piece_ends(block, seq_len)
-    if not np.array_equal(ends[np.searchsorted(ends, separators)], separators):
-        faults.append(f"an end-of-document token (id {header.tokenizer.eos_id}) inside a document")
-    return faults, len(separators)
-
-
-def _piece_ends(block: Block, seq_len: int) -> npt.NDArray[np.int64]:
-    """Position of the last token of each piece in the flat tokens of the block."""
-    ends = np.cumsum(block.lengths, dtype=np.int64)
-    counts = np.diff(block.first_piece)
-    before = (ends - block.lengths)[block.first_piece[:-1]]
-    shift = np.arange(len(counts)) * seq_len - before
-    last: npt.NDArray[np.int64] = ends + np.repeat(shift, counts) - 1
-    return last

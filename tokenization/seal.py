@@ -13,6 +13,7 @@ Standard library only. Costs 1.8 GB/s a core where the processor has SHA instruc
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import struct
@@ -162,17 +163,49 @@ def _parse(descriptor: int, size: int, where: str) -> Seal:
     text = read_region(descriptor, seal_start, seal_start + length)
     if hashlib.sha256(text + trailer[:16]).digest() != digest:
         raise TokenFileError(f"{where}: the seal at bytes {seal_start} to {seal_end} is damaged. {_REMAKE}")
-    content = json.loads(text)
-    if content["seal"] != SEAL_VERSION:
+    return _seal(_content(text, seal_start, seal_end, size, where), seal_end, size, digest.hex())
+
+
+def _content(text: bytes, seal_start: int, seal_end: int, size: int, where: str) -> dict[str, Any]:
+    """The JSON of a seal whose own checksum fits: anybody may have made it, so its shape is checked too."""
+    try:
+        content: dict[str, Any] = json.loads(text)
+        version, stated_start, footer = content["seal"], content["seal_start"], content["footer"]["bytes"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise TokenFileError(f"{where}: the seal at byte {seal_start} is no seal: {repr(error)[:200]}.") from error
+    if version != SEAL_VERSION:
         raise TokenFileError(
-            f"{where}: the seal has version {content['seal']}; this version of corpusmill reads {SEAL_VERSION}."
+            f"{where}: the seal has version {version!r:.40}; this version of corpusmill reads {SEAL_VERSION}."
         )
-    if content["seal_start"] != seal_start or content["footer"]["bytes"] != size - seal_end:
+    if stated_start != seal_start or footer != size - seal_end:
         raise TokenFileError(
-            f"{where}: the seal was made {content['seal_start']} bytes behind the beginning, and lies at {seal_start}: "
+            f"{where}: the seal was made {stated_start!r:.40} bytes behind the beginning, and lies at {seal_start}: "
             f"bytes are missing or were put in. {_REMAKE}"
         )
-    return _seal(content, seal_end, size, digest.hex())
+    if not _tiles(content):
+        raise TokenFileError(
+            f"{where}: the regions in the seal at byte {seal_start} do not tile the file: it was made wrongly."
+        )
+    return content
+
+
+def _tiles(content: dict[str, Any]) -> bool:
+    """Whether the regions of a seal follow each other without a gap, each with a checksum."""
+    try:
+        blocks, schema, end, footer = (content[name] for name in ("blocks", "schema", "end", "footer"))
+        heads, bodies = blocks["head_starts"], blocks["body_starts"]
+        sums = [schema["sha256"], end["sha256"], footer["sha256"], *blocks["head_sha256"], *blocks["body_sha256"]]
+        starts = [start for pair in zip(heads, bodies, strict=True) for start in pair]
+        places = [schema["start"], *starts, end["start"], content["seal_start"]]
+    except (KeyError, TypeError, ValueError):
+        return False
+    return (
+        len(heads) == len(bodies) == len(blocks["head_sha256"]) == len(blocks["body_sha256"])
+        and all(type(place) is int for place in places)
+        and places[0] == 0
+        and all(a < b for a, b in itertools.pairwise(places))
+        and all(isinstance(digest, str) and len(digest) == 64 for digest in sums)
+    )
 
 
 _REMAKE = "Copy it again from where it was whole, or pack again."

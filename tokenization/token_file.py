@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from tokenization.errors import TokenFileError
-from tokenization.layout import Block, Header, block_schema, check_block
+from tokenization.layout import Block, Header, block_schema
+from tokenization.rules import Checked, check_block, header_faults
 from tokenization.seal import Region, Seal, add_seal, hash_block
 
 __all__ = ["TokenFileWriter"]
@@ -34,6 +35,9 @@ class TokenFileWriter:
         self.path = path
         self.header = header
         self.seal: Seal | None = None
+        faults = header_faults(header)
+        if faults:
+            raise TokenFileError(f"{path}: the header cannot be true: {'; '.join(faults)}.")
         self._schema = block_schema(header)
         self._sink = pa.OSFile(str(path), "wb")
         self._writer = pa.ipc.new_file(self._sink, self._schema)
@@ -42,7 +46,7 @@ class TokenFileWriter:
         # Arrow writes the magic and the schema with the first block.
         self._position = 8 + len(self._schema.serialize())
         self._head_bytes = _head_bytes(self._schema, header)
-        self._tokens = self._pieces = self._eos = 0
+        self._tokens = self._pieces = self._ends = self._begins = 0
 
     def __enter__(self) -> TokenFileWriter:
         return self
@@ -70,16 +74,21 @@ class TokenFileWriter:
         expected = (self.header.dtype, (rows, self.header.seq_len))
         if rows < 1 or (block.tokens.dtype, block.tokens.shape) != expected:
             raise TokenFileError(f"{where}: expected {expected}, found {(block.tokens.dtype, block.tokens.shape)}.")
-        faults, n_eos = check_block(block, self.header)
-        if faults:
-            raise TokenFileError(f"{where}: {'; '.join(faults)}.")
+        checked = self._checked(block, where)
         start = self._position
         self._writer.write_batch(block.to_batch(self._schema), custom_metadata=self._block_metadata(number, start))
         self._position = self._sink.tell()
         self._blocks.append(hash_block(self._descriptor, start, self._position))
         self._tokens += int(block.lengths.sum(dtype=np.int64))
         self._pieces += len(block.lengths)
-        self._eos += n_eos
+        self._ends += int(np.count_nonzero(checked.ends))
+        self._begins += 0 if checked.begins is None else int(np.count_nonzero(checked.begins))
+
+    def _checked(self, block: Block, where: str) -> Checked:
+        checked = check_block(block, self.header)
+        if checked.faults:
+            raise TokenFileError(f"{where}: {'; '.join(checked.faults)}.")
+        return checked
 
     def _block_metadata(self, number: int, start: int) -> dict[str, str]:
         """Custom metadata of a block: its number, and blanks that bring its tokens to an aligned byte."""
@@ -87,8 +96,10 @@ class TokenFileWriter:
 
     def _finish(self) -> None:
         header = self.header
-        found = {"blocks": len(self._blocks), "tokens": self._tokens, "pieces": self._pieces, "EOS": self._eos}
+        found = {"blocks": len(self._blocks), "tokens": self._tokens, "pieces": self._pieces, "EOS": self._ends}
         stated = {"blocks": header.n_blocks, "tokens": header.tokens, "pieces": header.pieces, "EOS": header.documents}
+        if header.tokenizer.bos_id is not None:
+            found["BOS"], stated["BOS"] = self._begins, header.documents
         if found != stated:
             raise TokenFileError(f"{self.path}: the header promises {stated}, but {found} were written.")
         self.seal = add_seal(self.path, self._blocks, self._position)

@@ -1,7 +1,8 @@
 """Verifies a token file: every checksum first, then every rule of its content. Needs pyarrow and NumPy only.
 
 Nothing of a file is parsed before its checksum fits, and the file is read, not mapped: so damage of any kind,
-even a failing disk, ends up in the report and not in a crash. About 1 GB/s a core, and the memory of two blocks.
+even a failing disk, ends up in the report and not in a crash. Blocks are checked in threads, about 1 GB/s a core.
+Memory: three blocks a thread, and a bit a document (two where documents begin with a BOS).
 """
 
 from __future__ import annotations
@@ -9,19 +10,32 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import struct
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tokenization.documents import GROUP, Pieces, PieceSums, block_pieces, first_difference, table_pieces
 from tokenization.errors import TokenFileError
-from tokenization.layout import Block, Header, check_block
+from tokenization.layout import Block, Header
+from tokenization.rules import check_block
 from tokenization.seal import Seal, data_fault, read_region, read_seal, region_fault
 
 __all__ = ["Problem", "Report", "verify"]
+
+_PIECE_BYTES = 12
+"""Of a piece in the file: its length and its row. What a header promises must find room in the file."""
+_FOOTER_BLOCK = struct.Struct("<qi4xq")
+"""Arrow's footer on a block: where it begins, bytes of its head, bytes of its body."""
+_COUNTS = ("seq_len", "documents", "tokens", "sequences", "pieces")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +56,8 @@ class Report:
     n_bytes: int = 0
     blocks: int = 0
     """Blocks whose bytes and content were checked."""
+    documents_checked: bool = False
+    """Whether documents.parquet lay beside the file and was compared with it."""
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -59,7 +75,8 @@ class Report:
                 f"  {h.documents:,} documents, {h.tokens:,} tokens in {h.sequences:,} sequences of {h.seq_len}"
             )
             lines.append(f"  tokenizer {h.tokenizer.name}, fingerprint {h.tokenizer.fingerprint[:16]}, run {h.run_id}")
-        lines.append(f"  {self.blocks} blocks and {self.n_bytes:,} bytes checked")
+        table = "; every piece lies where documents.parquet says" if self.ok and self.documents_checked else ""
+        lines.append(f"  {self.blocks} blocks and {self.n_bytes:,} bytes checked{table}")
         lines += [f"  {problem.where}: {problem.what}" for problem in self.problems[:50]]
         if len(self.problems) > 50:
             lines.append(f"  and {len(self.problems) - 50} more")
@@ -75,10 +92,13 @@ class Report:
             raise TokenFileError(f"{self.path} is damaged: {first}{more}.")
 
 
-def verify(path: str | os.PathLike[str]) -> Report:
-    """Check every checksum and every rule of a token file, and the manifest beside it if there is one.
+def verify(path: str | os.PathLike[str], *, threads: int | None = None) -> Report:
+    """Check every checksum and every rule of a token file, and what lies beside it: manifest.json, documents.parquet.
 
     Never raises for what is wrong with the file: all of it stands in the report, block by block.
+
+    Args:
+        threads: blocks that are checked at the same time; None: as many as this process may use cores.
     """
     report = Report(Path(path))
     try:
@@ -88,43 +108,120 @@ def verify(path: str | os.PathLike[str]) -> Report:
         report.problems.append(Problem("file", str(error)))
         return report
     try:
-        _verify_open(descriptor, seal, report)
+        _verify_open(descriptor, seal, report, threads or len(os.sched_getaffinity(0)))
     except OSError as error:
         report.problems.append(Problem("file", f"cannot be read: {error}"))
     finally:
         os.close(descriptor)
-    report.problems += _manifest_problems(report.path, seal)
+    report.problems += _manifest_problems(report, seal)
     return report
 
 
-def _verify_open(descriptor: int, seal: Seal, report: Report) -> None:
+def _verify_open(descriptor: int, seal: Seal, report: Report, threads: int) -> None:
     report.n_bytes = seal.footer.end
     for region in (seal.schema, seal.end, seal.footer):
         fault = region_fault(descriptor, region)
         if fault:
             report.problems.append(Problem(region.name, fault))
-    schema = pa.schema([])
-    if report.ok:
-        schema = pa.ipc.read_schema(pa.py_buffer(read_region(descriptor, 8, seal.schema.end)))
-        try:
-            report.header = Header.from_schema(schema, str(report.path))
-        except TokenFileError as error:
-            report.problems.append(Problem("schema", str(error)))
+    schema = _schema(descriptor, seal, report) if report.ok else None
     totals = _Totals(report.header)
-    for number, (head, body) in enumerate(zip(seal.heads, seal.bodies, strict=True)):
-        message = memoryview(read_region(descriptor, head.start, body.end))
-        cut = body.start - head.start
-        faults = [(head.name, data_fault(message[:cut], head)), (body.name, data_fault(message[cut:], body))]
-        faults = [(name, fault) for name, fault in faults if fault]
-        if not faults and report.header is not None:
-            batch = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(message)), schema)
-            faults = [
-                (body.name, fault) for fault in totals.add(number, Block.from_batch(batch, report.header.seq_len))
-            ]
-        report.problems += [Problem(name, fault) for name, fault in faults]
+    check = partial(_check_block, descriptor, seal, schema, report.header)
+    for problems, found in _in_order(check, len(seal.heads), threads):
+        report.problems += problems
         report.blocks += 1
-    if report.ok:
-        report.problems += [Problem("counts", fault) for fault in totals.faults()]
+        if found is not None:
+            totals.add(found)
+    if not report.ok or report.header is None:
+        return
+    report.problems += [Problem("counts", fault) for fault in totals.faults()]
+    if report.ok and schema is not None:
+        _compare_documents(descriptor, seal, schema, totals.sums, report)
+
+
+def _schema(descriptor: int, seal: Seal, report: Report) -> pa.Schema | None:
+    """The schema of a file whose schema, end and footer are as they were written; fills in the header."""
+    where = "schema"
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(read_region(descriptor, 8, seal.schema.end)))
+        header = Header.from_schema(schema, str(report.path))
+        where = "footer"
+        with pa.OSFile(str(report.path)) as source:
+            reader = pa.ipc.open_file(source)
+            if not reader.schema.equals(schema, check_metadata=True):
+                raise TokenFileError("its schema is not that at the beginning of the file")
+        blocks = b"".join(
+            _FOOTER_BLOCK.pack(head.start, body.start - head.start, body.end - body.start)
+            for head, body in zip(seal.heads, seal.bodies, strict=True)
+        )
+        if blocks not in read_region(descriptor, seal.footer.start, seal.footer.end):
+            raise TokenFileError("the blocks do not lie where the seal has them")
+    except (TokenFileError, pa.ArrowException, OSError, struct.error) as error:
+        report.problems.append(Problem(where, str(error)))
+        return None
+    if header.n_blocks != len(seal.heads) or header.pieces * _PIECE_BYTES > report.n_bytes:
+        fault = f"{header.n_blocks} blocks and {header.pieces} pieces are promised, in {len(seal.heads)} blocks and "
+        report.problems.append(Problem("schema", f"{fault}{report.n_bytes} bytes"))
+        return None
+    report.header = header
+    return schema
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a good block adds to the counts."""
+
+    sequences: int
+    pieces: Pieces
+    ends: npt.NDArray[np.bool_]
+    begins: npt.NDArray[np.bool_] | None
+
+
+def _check_block(
+    descriptor: int, seal: Seal, schema: pa.Schema | None, header: Header | None, number: int
+) -> tuple[list[Problem], _Found | None]:
+    """Checksums, then content of one block."""
+    head, body = seal.heads[number], seal.bodies[number]
+    message = memoryview(read_region(descriptor, head.start, body.end))
+    cut = body.start - head.start
+    faults = [(head.name, data_fault(message[:cut], head)), (body.name, data_fault(message[cut:], body))]
+    problems = [Problem(name, fault) for name, fault in faults if fault]
+    if problems or header is None or schema is None:
+        return problems, None
+    try:
+        block = _block(message, schema, header)
+    except (TokenFileError, pa.ArrowException, OSError) as error:
+        return [Problem(body.name, str(error))], None
+    rows = header.rows_of_block(number)
+    if len(block.tokens) != rows:
+        return [Problem(body.name, f"{len(block.tokens)} sequences where the header promises {rows}")], None
+    checked = check_block(block, header)
+    if checked.faults:
+        return [Problem(body.name, fault) for fault in checked.faults], None
+    pieces = block_pieces(block, number * header.block_sequences)
+    return [], _Found(rows, pieces, checked.ends, checked.begins)
+
+
+def _block(message: memoryview, schema: pa.Schema, header: Header) -> Block:
+    """A block out of its Arrow message."""
+    batch = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(message)), schema)
+    if batch.num_rows * header.seq_len * header.dtype.itemsize > len(message):
+        raise TokenFileError("it is compressed, which no token file is")
+    return Block.from_batch(batch, header.seq_len)
+
+
+def _in_order(check: Any, n_blocks: int, threads: int) -> Iterator[tuple[list[Problem], _Found | None]]:
+    """`check` of each block, in threads, with no more blocks in memory than threads and one more."""
+    if threads < 2 or n_blocks < 2:
+        yield from map(check, range(n_blocks))
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[tuple[list[Problem], _Found | None]]] = deque()
+        for number in range(n_blocks):
+            waiting.append(pool.submit(check, number))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 class _Totals:
@@ -132,23 +229,21 @@ class _Totals:
 
     def __init__(self, header: Header | None) -> None:
         self.header = header
-        self.sequences = self.tokens = self.pieces = self.eos = self.blocks = 0
-        self.seen = np.zeros(header.documents if header else 0, np.bool_)
+        self.sequences = self.tokens = self.pieces = self.blocks = 0
+        documents = header.documents if header else 0
+        self.sums = PieceSums(documents)
+        self.ended = _Marked(documents)
+        self.begun = _Marked(documents if header and header.tokenizer.bos_id is not None else 0)
 
-    def add(self, number: int, block: Block) -> list[str]:
-        """Count a block; returns the rules that it breaks."""
-        assert self.header is not None
-        faults, n_eos = check_block(block, self.header)
-        if not faults and len(block.tokens) != self.header.rows_of_block(number):
-            faults = [f"{len(block.tokens)} sequences where the header promises {self.header.rows_of_block(number)}"]
-        if not faults:
-            self.seen[block.rows] = True
+    def add(self, found: _Found) -> None:
         self.blocks += 1
-        self.sequences += len(block.tokens)
-        self.tokens += int(block.lengths.sum(dtype=np.int64))
-        self.pieces += len(block.lengths)
-        self.eos += n_eos
-        return faults
+        self.sequences += found.sequences
+        self.tokens += int(found.pieces.length.sum())
+        self.pieces += len(found.pieces.row)
+        self.sums.add(found.pieces)
+        self.ended.add(found.pieces.row[found.ends])
+        if found.begins is not None:
+            self.begun.add(found.pieces.row[found.begins])
 
     def faults(self) -> Iterator[str]:
         """Counts that are not as the header says."""
@@ -160,21 +255,70 @@ class _Totals:
             ("sequences", self.sequences, header.sequences),
             ("tokens", self.tokens, header.tokens),
             ("pieces", self.pieces, header.pieces),
-            ("end-of-document tokens", self.eos, header.documents),
-            ("documents", int(self.seen.sum()), header.documents),
         ):
             if found != stated:
                 yield f"{found} {name}, but the header says {stated}"
+        yield from self.ended.faults("end", header.documents)
+        if header.tokenizer.bos_id is not None:
+            yield from self.begun.faults("beginning", header.documents)
 
 
-def _manifest_problems(path: Path, seal: Seal) -> Iterator[Problem]:
+class _Marked:
+    """Which documents were seen, a bit for each, and how often any was."""
+
+    def __init__(self, documents: int) -> None:
+        self.bits = np.zeros(-(-documents // 8), np.uint8)
+        self.seen = 0
+
+    def add(self, rows: npt.NDArray[np.int64]) -> None:
+        np.bitwise_or.at(self.bits, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
+        self.seen += len(rows)
+
+    def faults(self, what: str, documents: int) -> Iterator[str]:
+        """Each document has one end, and one beginning where a token marks it."""
+        different = int(np.bitwise_count(self.bits).sum(dtype=np.int64))
+        if self.seen != documents:
+            yield f"{self.seen} {what}-of-document tokens, but the header says {documents} documents"
+        if different < documents:
+            byte = int((self.bits != 0xFF).argmax())
+            row = 8 * byte + int((~np.unpackbits(self.bits[byte : byte + 1], bitorder="little").astype(bool)).argmax())
+            yield f"{different} documents have an {what}-of-document token, but the header says {documents}: row {row} has none"
+
+
+def _compare_documents(descriptor: int, seal: Seal, schema: pa.Schema, sums: PieceSums, report: Report) -> None:
+    """Whether each document's pieces lie where documents.parquet says, if it lies beside the file."""
+    header, path = report.header, report.path.with_name("documents.parquet")
+    if header is None or not path.is_file():
+        return
+    promised = PieceSums(header.documents)
+    try:
+        for pieces in table_pieces(path, header):
+            promised.add(pieces)
+        for group in sums.differing(promised)[:1]:
+            wanted = table_pieces(path, header, group)
+            found = _pieces_of_file(descriptor, seal, schema, header)
+            lists = [[p.of(p.row // GROUP == group) for p in pieces] for pieces in (wanted, found)]
+            raise TokenFileError(first_difference(lists[0], lists[1], header.seq_len))
+    except TokenFileError as error:
+        report.problems.append(Problem(path.name, str(error)))
+    report.documents_checked = True
+
+
+def _pieces_of_file(descriptor: int, seal: Seal, schema: pa.Schema, header: Header) -> Iterator[Pieces]:
+    for number, (head, body) in enumerate(zip(seal.heads, seal.bodies, strict=True)):
+        block = _block(memoryview(read_region(descriptor, head.start, body.end)), schema, header)
+        yield block_pieces(block, number * header.block_sequences)
+
+
+def _manifest_problems(report: Report, seal: Seal) -> Iterator[Problem]:
     """Whether the manifest beside the file speaks about this very file, and its document table is whole."""
+    path = report.path
     manifest_path = path.with_name("manifest.json")
     try:
         manifest: Any = json.loads(manifest_path.read_bytes())
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         yield Problem("manifest.json", f"cannot be read: {error}")
         return
     files = manifest.get("files") if isinstance(manifest, dict) else None
@@ -183,8 +327,15 @@ def _manifest_problems(path: Path, seal: Seal) -> Iterator[Problem]:
         return
     if stated.get("seal") != seal.sha256:
         yield Problem("manifest.json", "was written for another token file: its seal differs")
+    for name in _COUNTS:
+        if report.header is not None and manifest.get(name, getattr(report.header, name)) != getattr(
+            report.header, name
+        ):
+            yield Problem(
+                "manifest.json", f"says {manifest[name]!r:.40} {name}, the file {getattr(report.header, name)}"
+            )
     for name, entry in files.items():
-        other = path.with_name(str(name))
+        other = path.with_name(Path(str(name)).name)
         if name == path.name or not isinstance(entry, dict) or not other.is_file():
             continue
         with other.open("rb") as stream:

@@ -5,18 +5,29 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from tests.token_files import SEQ_LEN, small_block, small_header, write_small_file
-from tokenization import token_file
+from tests.token_files import (
+    SEQ_LEN,
+    RecklessWriter,
+    bos_header,
+    small_block,
+    small_header,
+    write_documents,
+    write_recklessly,
+    write_small_file,
+)
 from tokenization.layout import Block, Header
 from tokenization.reader import verify
 from tokenization.seal import read_seal
-from tokenization.token_file import TokenFileWriter
 
 
 def test_a_good_file(tmp_path: Path) -> None:
@@ -57,34 +68,21 @@ def test_a_missing_file_is_a_problem(tmp_path: Path) -> None:
     assert [problem.where for problem in report.problems] == ["file"]
 
 
-class _Reckless(TokenFileWriter):
-    """Seals whatever it is given: a writer with a fault."""
-
-    def _finish(self) -> None:
-        self._tokens, self._pieces, self._eos = self.header.tokens, self.header.pieces, self.header.documents
-        super()._finish()
-
-
-def _write_recklessly(path: Path, header: Header, monkeypatch: pytest.MonkeyPatch, change: Any = None) -> Path:
-    monkeypatch.setattr(token_file, "check_block", lambda block, header: ([], 0))
-    with _Reckless(path, header) as writer:
-        for number in range(header.n_blocks):
-            block = small_block(header, number)
-            writer.write(change(block) if change and number == 1 else block)
-    return path
-
-
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
         ({"tokens": 481}, "480 tokens, but the header says 481"),
         ({"pieces": 81}, "80 pieces, but the header says 81"),
-        ({"documents": 90}, "80 end-of-document tokens, but the header says 90"),
+        ({"documents": 90, "pieces": 90}, "80 end-of-document tokens, but the header says 90 documents"),
+        (
+            {"documents": 90, "pieces": 90},
+            "80 documents have an end-of-document token, but the header says 90: row 80 has none",
+        ),
     ],
 )
-def test_counts_that_do_not_add_up(changes: dict[str, int], fault: str, tmp_path: Path, monkeypatch) -> None:
+def test_counts_that_do_not_add_up(changes: dict[str, int], fault: str, tmp_path: Path) -> None:
     """The header's counts are compared with the content."""
-    report = verify(_write_recklessly(tmp_path / "t.arrow", small_header(**changes), monkeypatch))
+    report = verify(write_recklessly(tmp_path / "t.arrow", small_header(**changes)))
     assert fault in [problem.what for problem in report.problems if problem.where == "counts"]
 
 
@@ -101,12 +99,12 @@ def _two_of_one(block: Block) -> Block:
     ("change", "where", "fault"),
     [
         (_false_border, "block 1", "inside a document"),
-        (_two_of_one, "counts", "79 documents, but the header says 80"),
+        (_two_of_one, "counts", "79 documents have an end-of-document token, but the header says 80: row 35 has none"),
     ],
 )
-def test_content_that_breaks_the_rules(change: Any, where: str, fault: str, tmp_path: Path, monkeypatch) -> None:
+def test_content_that_breaks_the_rules(change: Any, where: str, fault: str, tmp_path: Path) -> None:
     """Checksums that fit do not make a wrong block right."""
-    report = verify(_write_recklessly(tmp_path / "t.arrow", small_header(), monkeypatch, change))
+    report = verify(write_recklessly(tmp_path / "t.arrow", small_header(), change))
     assert [problem.where for problem in report.problems] == [where]
     assert fault in report.problems[0].what
 
@@ -117,17 +115,137 @@ def _manifest(path: Path, **files: Any) -> None:
 
 
 def test_the_manifest_beside_it(tmp_path: Path) -> None:
-    """It must speak about this file, and the document table must be the one that it names."""
+    """It must speak about this file, say its counts, and the document table must be the one that it names."""
     path = write_small_file(tmp_path / "t.arrow")
-    table = tmp_path / "documents.parquet"
-    table.write_bytes(b"table")
-    _manifest(path, **{"documents.parquet": {"sha256": hashlib.sha256(b"table").hexdigest()}, "gone": {"sha256": "0"}})
+    table = write_documents(tmp_path / "documents.parquet", small_header())
+    _manifest(
+        path,
+        **{"documents.parquet": {"sha256": hashlib.sha256(table.read_bytes()).hexdigest()}, "gone": {"sha256": "0"}},
+    )
     assert verify(path).ok
-    table.write_bytes(b"another")
+    write_documents(table, small_header(), id=["x"] * 80)
     assert [problem.where for problem in verify(path).problems] == ["documents.parquet"]
     table.unlink()
     write_small_file(path, small_header(run_id="another"))
     assert [problem.where for problem in verify(path).problems] == ["manifest.json"]
+
+
+def test_the_manifest_says_the_same_counts(tmp_path: Path) -> None:
+    """A count that differs is named with both numbers."""
+    path = write_small_file(tmp_path / "t.arrow")
+    manifest = {"files": {"t.arrow": {"seal": read_seal(path).sha256}}, "tokens": 481, "documents": 80}
+    path.with_name("manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert [(p.where, p.what) for p in verify(path).problems] == [("manifest.json", "says 481 tokens, the file 480")]
+
+
+@pytest.mark.parametrize("header", [small_header(), bos_header()])
+def test_every_piece_lies_where_the_table_says(header: Header, tmp_path: Path) -> None:
+    """A table beside the file is compared with it piece by piece, also of documents that were cut."""
+    path = write_small_file(tmp_path / "t.arrow", header)
+    assert not verify(path).documents_checked
+    write_documents(tmp_path / "documents.parquet", header)
+    report = verify(path)
+    assert report.ok, report
+    assert report.documents_checked
+    assert str(report).splitlines()[-1].endswith("every piece lies where documents.parquet says")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"offset": (3, 1)}, "row 3 has places that do not hold its n_tokens"),
+        ({"offset": (4, 4)}, "row 4: the table says 12 tokens in sequence 2 at 4"),
+        (
+            {"n_tokens": (3, 4)},
+            "row 3: the table says 4 tokens in sequence 2 at 0; the token file holds 5 tokens in sequence 2 at 0",
+        ),
+        ({"sequence": (5, 40)}, r"row 5 has a sequence outside 0 .. 39"),
+        ({"last_offset": (5, 16)}, r"row 5 has a last_offset outside 0 .. 15"),
+        (
+            {"sequence": (5, 7), "last_sequence": (5, 7)},
+            "row 5: the table says 4 tokens in sequence 7 at 8; .*sequence 3 at 8",
+        ),
+        ({"pieces": (4, 1)}, "row 4 has places that do not hold its n_tokens"),
+        ({"pieces": (4, 3)}, "row 4 has places that do not hold its n_tokens"),
+        ({"pieces": (4, 0)}, r"row 4 has a pieces outside 1 .. 40"),
+        ({"n_tokens": (4, 18)}, "row 4: the table says 7 tokens in sequence 3 at 0; the token file holds 8 tokens"),
+        ({"row": (7, 8)}, "row 7 is not numbered as its place in the table"),
+    ],
+)
+def test_a_table_that_is_wrong_is_named_by_row(changes: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    """Every column that says where a document lies is held to the file."""
+    header = bos_header()
+    path = write_small_file(tmp_path / "t.arrow", header)
+    write_documents(tmp_path / "documents.parquet", header, **changes)
+    problems = verify(path).problems
+    assert [problem.where for problem in problems] == ["documents.parquet"]
+    assert re.search(fault, problems[0].what), problems[0].what
+
+
+def _cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def _one_row_less(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.slice(1), path)
+
+
+def _no_places(path: Path) -> None:
+    pq.write_table(pq.read_table(path).drop(["sequence"]), path)
+
+
+def _of_words(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(table.column_names.index("offset"), "offset", pa.array(["0"] * len(table))), path)
+
+
+def _with_nulls(path: Path) -> None:
+    table = pq.read_table(path)
+    pq.write_table(
+        table.set_column(table.column_names.index("offset"), "offset", pa.array([None] * len(table), pa.int64())), path
+    )
+
+
+@pytest.mark.parametrize(
+    ("harm", "fault"),
+    [
+        (_cut_short, "cannot be read"),
+        (_one_row_less, "has 79 rows, but the file 80 documents"),
+        (_no_places, "has no column sequence"),
+        (_of_words, "rows 0 to 79: there are places that are no whole numbers"),
+        (_with_nulls, "rows 0 to 79: there are places that are no whole numbers"),
+    ],
+)
+def test_a_table_that_is_none_is_named(harm: Callable[[Path], None], fault: str, tmp_path: Path) -> None:
+    """Cut, of another file, with other columns: a problem, no exception."""
+    path = write_small_file(tmp_path / "t.arrow")
+    harm(write_documents(tmp_path / "documents.parquet", small_header()))
+    assert [(p.where, p.what.split(":")[0]) for p in verify(path).problems] == [
+        ("documents.parquet", fault.split(":")[0])
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_change_nothing(threads: int, tmp_path: Path) -> None:
+    """Problems come in the order of blocks, whoever finds them first."""
+    path = write_small_file(tmp_path / "t.arrow", small_header(200, block_sequences=3))
+    data = bytearray(path.read_bytes())
+    bodies = read_seal(path).bodies
+    for number in (60, 3, 41):
+        data[bodies[number].start] ^= 1
+    path.write_bytes(data)
+    report = verify(path, threads=threads)
+    assert [problem.where for problem in report.problems] == ["block 3", "block 41", "block 60"]
+    assert report.blocks == 67
+
+
+def test_a_header_that_promises_more_than_the_file_can_hold(tmp_path: Path) -> None:
+    """Counts of a hand-made header become no sizes in memory: they are compared with the bytes first."""
+    header = small_header(documents=10**12, pieces=10**12, tokens=10**12, sequences=10**12)
+    with RecklessWriter(tmp_path / "t.arrow", header) as writer:
+        writer.write(small_block(small_header(), 0))
+    assert "blocks and 1000000000000 pieces are promised" in str(verify(tmp_path / "t.arrow"))
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"files": []}', '{"files": {"t.arrow": 3}}', '{"files": {"u": {}}}'])
