@@ -41,10 +41,15 @@ def test_indices_outside_are_named(index: int, path: Path) -> None:
         TokenFile(path)[index]
 
 
-def test_no_slices(path: Path) -> None:
-    """Only whole numbers are indices."""
-    with pytest.raises(TypeError):
-        TokenFile(path)[0:2]  # type: ignore[index]
+def test_other_indices(path: Path) -> None:
+    """Only whole numbers and slices of them are indices."""
+    file = TokenFile(path)
+    for index in (0.0, "1", None, [1, 2]):
+        with pytest.raises(TypeError):
+            file[index]  # type: ignore[call-overload]
+    for indices in ([0.5], [[1, 2]], 3, ["a"]):
+        with pytest.raises(TypeError, match="must be a list of whole numbers"):
+            file.__getitems__(indices)  # type: ignore[arg-type]
 
 
 def test_sequences_are_read_only_views(path: Path) -> None:
@@ -163,21 +168,30 @@ def test_damaged_tokens_are_found_when_asked(path: Path) -> None:
         TokenFile(path, verify="all")
 
 
-def test_damaged_borders_never_reach_outside(path: Path) -> None:
-    """Borders are in the body: with any value in them the views stay inside the file."""
+def test_damaged_borders_are_refused(path: Path) -> None:
+    """Borders are in the body, which `none` does not check: what reaches outside of a sequence is named, not read."""
     body = read_seal(path).bodies[0]
-    data = bytearray(path.read_bytes())
-    after_tokens = body.start + 16 * 16 * 2
-    data[after_tokens : after_tokens + 68] = b"\xfb\xff\xff\x7f" * 17
-    path.write_bytes(data)
-    file = TokenFile(path)
-    for index in range(16):
-        assert len(file.documents(index).lengths) <= 32
+    whole = path.read_bytes()
+    borders, lengths = body.start + 16 * 16 * 2, body.start + 16 * 16 * 2 + 72
+    for at, value in (
+        (borders, b"\xfb\xff\xff\x7f"),
+        (borders, b"\xff" * 4),
+        (lengths, b"\xff" * 4),
+        (lengths, b"\x0a\0\0\0"),
+    ):
+        data = bytearray(whole)
+        data[at : at + 64] = value * 16
+        path.write_bytes(data)
+        file = TokenFile(path)
+        for ask in (file.documents, file.borders, lambda i, file=file: file.batch([i])):
+            with pytest.raises(TokenFileError, match="block 0: the borders of documents in sequence 3 are damaged"):
+                ask(3)
+        assert file[3].any()
 
 
 def test_wrong_arguments(path: Path) -> None:
     """A missing file is a FileNotFoundError; an unknown mode is named."""
     with pytest.raises(FileNotFoundError):
         TokenFile(path.with_name("missing.arrow"))
-    with pytest.raises(ValueError, match="'none' or 'all', found 'some'"):
+    with pytest.raises(ValueError, match="'none', 'lazy' or 'all', found 'some'"):
         TokenFile(path, verify="some")  # type: ignore[arg-type]
