@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from tokenization.errors import TokenFileError
 from tokenization.layout import Block, Header
+from tokenization.places import sequence_order
 
 __all__ = ["GROUP", "PieceSums", "Pieces", "block_pieces", "first_difference", "table_pieces"]
 
@@ -141,13 +142,21 @@ def _refuse(wrong: npt.NDArray[np.bool_], first: int, what: str) -> None:
 
 
 def _expanded(columns: dict[str, Ints], last: Ints, header: Header) -> Pieces:
-    """Each piece of some documents. The first and the last lie where the table says, those between after the first."""
+    """Each piece of some documents. The first and the last lie where the table says, those between as `places` says."""
     pieces, seq_len = columns["pieces"], header.seq_len
     document = np.repeat(np.arange(len(pieces)), pieces)
     number = np.arange(len(document)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     is_last = number == pieces[document] - 1
-    place = (columns["sequence"][document] + number) * seq_len
     is_first = number == 0
+    sequence = columns["sequence"][document]
+    between = np.flatnonzero(~is_first & ~is_last)
+    sequence[between] = later_sequences(
+        sequence[between], number[between], sequences=header.sequences, shuffle_seed=header.shuffle_seed
+    )
+    beyond = document[between[sequence[between] >= header.sequences]]
+    if len(beyond):
+        raise TokenFileError(f"row {columns['row'][beyond[0]]} has pieces behind the last sequence")
+    place = sequence * seq_len
     place[is_first] += columns["offset"]
     place[is_last] = columns["last_sequence"] * seq_len + columns["last_offset"]
     length = np.full(len(document), seq_len)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import struct
+import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,7 +28,7 @@ from tokenization.documents import GROUP, Pieces, PieceSums, block_pieces, first
 from tokenization.errors import TokenFileError
 from tokenization.layout import Block, Header
 from tokenization.rules import check_block
-from tokenization.seal import Seal, data_fault, read_region, read_seal, region_fault
+from tokenization.seal import Seal, data_fault, read_into, read_region, read_seal, region_fault
 
 __all__ = ["Problem", "Report", "verify"]
 
@@ -125,7 +126,7 @@ def _verify_open(descriptor: int, seal: Seal, report: Report, threads: int) -> N
             report.problems.append(Problem(region.name, fault))
     schema = _schema(descriptor, seal, report) if report.ok else None
     totals = _Totals(report.header)
-    check = partial(_check_block, descriptor, seal, schema, report.header)
+    check = partial(_check_block, _Memory(), descriptor, seal, schema, report.header)
     for problems, found in _in_order(check, len(seal.heads), threads):
         report.problems += problems
         report.blocks += 1
@@ -166,6 +167,18 @@ def _schema(descriptor: int, seal: Seal, report: Report) -> pa.Schema | None:
     return schema
 
 
+class _Memory(threading.local):
+    """Of one thread, for one block."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray()
+
+    def read(self, descriptor: int, start: int, end: int) -> memoryview:
+        if len(self.buffer) < end - start:
+            self.buffer = bytearray(end - start)  # the old one may still be in use
+        return read_into(memoryview(self.buffer)[: end - start], descriptor, start)
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """What a good block adds to the counts."""
@@ -177,11 +190,11 @@ class _Found:
 
 
 def _check_block(
-    descriptor: int, seal: Seal, schema: pa.Schema | None, header: Header | None, number: int
+    memory: _Memory, descriptor: int, seal: Seal, schema: pa.Schema | None, header: Header | None, number: int
 ) -> tuple[list[Problem], _Found | None]:
     """Checksums, then content of one block."""
     head, body = seal.heads[number], seal.bodies[number]
-    message = memoryview(read_region(descriptor, head.start, body.end))
+    message = memory.read(descriptor, head.start, body.end)
     cut = body.start - head.start
     faults = [(head.name, data_fault(message[:cut], head)), (body.name, data_fault(message[cut:], body))]
     problems = [Problem(name, fault) for name, fault in faults if fault]
@@ -198,6 +211,7 @@ def _check_block(
     if checked.faults:
         return [Problem(body.name, fault) for fault in checked.faults], None
     pieces = block_pieces(block, number * header.block_sequences)
+    pieces = pieces._replace(row=pieces.row.copy())  # the block lies in memory that the next one is read into
     return [], _Found(rows, pieces, checked.ends, checked.begins)
 
 

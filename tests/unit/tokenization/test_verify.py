@@ -28,6 +28,8 @@ from tests.token_files import (
 from tokenization.layout import Block, Header
 from tokenization.reader import verify
 from tokenization.seal import read_seal
+from tokenization.shuffle import Permutation
+from tokenization.token_file import TokenFileWriter
 
 
 def test_a_good_file(tmp_path: Path) -> None:
@@ -180,6 +182,62 @@ def test_a_table_that_is_wrong_is_named_by_row(changes: dict[str, Any], fault: s
     problems = verify(path).problems
     assert [problem.where for problem in problems] == ["documents.parquet"]
     assert re.search(fault, problems[0].what), problems[0].what
+
+
+def _write_shuffled(folder: Path, seed: int, stated_seed: int) -> Path:
+    """Documents of up to 90 tokens in a row, cut into sequences of 16 that lie in shuffled order; with their table."""
+    lengths = np.random.default_rng(1).integers(1, 90, 60)
+    total = int(lengths.sum())
+    n = -(-total // SEQ_LEN)
+    order = Permutation(n, seed)
+    stream = np.full(n * SEQ_LEN, 1, np.uint16)
+    stream[:total] = 5
+    ends = np.cumsum(lengths)
+    stream[ends - 1] = 0
+    owner = np.full(n * SEQ_LEN, -1)
+    owner[:total] = np.repeat(np.arange(60), lengths)
+    first, last = ends - lengths, (ends - 1) // SEQ_LEN
+    pieces = last - first // SEQ_LEN + 1
+    offset = first % SEQ_LEN
+    columns = {
+        "row": np.arange(60),
+        "n_tokens": lengths,
+        "sequence": order.many(first // SEQ_LEN),
+        "offset": offset,
+        "pieces": pieces,
+        "last_sequence": order.many(last),
+        "last_offset": np.where(pieces > 1, 0, offset),
+    }
+    pq.write_table(pa.table(columns), folder / "documents.parquet")
+    planned = order.inverse_many(np.arange(n))
+    counts = [np.unique(row[row >= 0], return_counts=True) for row in owner.reshape(n, SEQ_LEN)[planned]]
+    borders = np.concatenate([[0], np.cumsum([len(rows) for rows, _ in counts])]).astype(np.int32)
+    block = Block(
+        stream.reshape(n, SEQ_LEN)[planned],
+        borders,
+        np.concatenate([c for _, c in counts]).astype(np.int32),
+        np.concatenate([rows for rows, _ in counts]),
+    )
+    settings = {
+        "documents": 60,
+        "tokens": total,
+        "pieces": int(borders[-1]),
+        "block_sequences": n,
+        "strategy": "concat",
+    }
+    with TokenFileWriter(folder / "tokens.arrow", small_header(n, shuffle_seed=stated_seed, **settings)) as writer:
+        writer.write(block)
+    return folder / "tokens.arrow"
+
+
+def test_pieces_of_a_shuffled_file_are_found_by_its_seed(tmp_path: Path) -> None:
+    """The table says where the first and the last piece lie, the seed where those between do."""
+    report = verify(_write_shuffled(tmp_path, 7, 7))
+    assert report.ok, report
+    assert report.documents_checked
+    problems = verify(_write_shuffled(tmp_path, 7, 8)).problems
+    assert [problem.where for problem in problems] == ["documents.parquet"]
+    assert re.match("row [0-9]+", problems[0].what)
 
 
 def _cut_short(path: Path) -> None:
