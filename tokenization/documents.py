@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from tokenization.errors import TokenFileError
 from tokenization.layout import Block, Header
-from tokenization.places import sequence_order
+from tokenization.places import later_sequences
 
 __all__ = ["GROUP", "PieceSums", "Pieces", "block_pieces", "first_difference", "table_pieces"]
 
