@@ -2,8 +2,8 @@
 
 Two passes. `encode_shard` turns the living rows of one shard into a part file of ids; `assemble` plans over the
 lengths of all documents and copies each piece to its place. The bytes of the result do not depend on shards,
-chunks or workers. Encoding runs at 25 MB/s a core (2 to 3 with the stock tokenizer); assembling at 170 MB of
-tokens/s a core, with 200 MB of memory and 28 bytes a document.
+chunks, threads or workers. Encoding runs at 25 MB/s a core (2 to 3 with the stock tokenizer); assembling at 170 MB of
+tokens/s a core, with 300 MB of memory whatever the number of documents.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from curation.run import file_sha256, publish, write_json
 from tokenization.errors import TokenFileError, TokenizerError
 
 if TYPE_CHECKING:
+    from tokenization.assemble import Assembly
     from tokenization.layout import Header
+    from tokenization.mix import Mix
+    from tokenization.parts import Totals
     from tokenization.tokenizer import Encoded, Tokenizer
 
 __all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same documents and config may give another token file."""
 _GROUP_BYTES = 1 << 20
 """Text encoded at a time: 50 to 200 bytes of memory for each of its tokens."""
@@ -59,12 +62,15 @@ def encode_digest(config: PackConfig) -> str:
     return digest8({"version": VERSION, **engine, "tokenizer": _tokenizer(config).fingerprint()})
 
 
-def encode_shard(shard_path: Path, keep: Any, out: Path, config: PackConfig) -> dict[str, Any]:
+def encode_shard(
+    shard_path: Path, keep: Any, out: Path, config: PackConfig, languages: pa.Array | None = None
+) -> dict[str, Any]:
     """Encode the kept documents of one shard into a part file, published at `out`.
 
     Args:
-        shard_path: an Arrow file with columns doc_id, id, source and text.
+        shard_path: an Arrow file with columns doc_id, text_id, id, source and text.
         keep: bool[rows], as NumPy or Arrow array; null is not kept. None: all rows.
+        languages: string[rows], what the step `language` says; null where it says nothing. None: of no row.
 
     Returns:
         Counts: documents, tokens (with EOS), unknown, characters, lost; sha256 of the part; the engine that gave
@@ -73,14 +79,14 @@ def encode_shard(shard_path: Path, keep: Any, out: Path, config: PackConfig) -> 
     Raises:
         ConfigError: the tokenizer cannot be loaded, lets a text forge a document border, or its fast and its stock
             library differ on a sample.
-        RunError: the shard is missing or damaged, or `keep` does not fit it.
+        RunError: the shard is missing or damaged, or `keep` or `languages` does not fit it.
     """
     from tokenization.parts import PartWriter
 
     tokenizer = _tokenizer(config)
     with publish(out) as temporary, _as_errors_of_the_run():
         with PartWriter(temporary, tokenizer) as writer:
-            for batch in _kept_batches(shard_path, keep):
+            for batch in _kept_batches(shard_path, keep, languages):
                 writer.write(batch, list(_encoded(batch.column("text"), tokenizer)))
         checksum = file_sha256(temporary)
     names = ("documents", "tokens", "unknown", "characters", "lost")
@@ -96,44 +102,104 @@ def assemble(
     config_digest: str,
     checksums: Sequence[str] | None = None,
     engines: Sequence[str] = (),
+    threads: int = 1,
 ) -> dict[str, Any]:
     """Write tokens.arrow, documents.parquet and manifest.json from part files in document order.
+
+    One set of the three lies in `pack_folder`; further lengths in folders named by them (`8192/`), held-out documents in
+    `holdout/` of each. A file appears whole or not at all, by rename, its manifest last; a killed assembly begins again,
+    and two at once both succeed, with the same bytes. Parts are read and never changed, since another try may be reading
+    them too: the caller deletes them once all files stand. So the disk holds the parts (as large as one file) and the files,
+    and 35 bytes a row of anonymous files beside the parts, which vanish with the process.
 
     Args:
         checksums: SHA-256 of each part, as `encode_shard` returned it; given, the parts are checked first.
         engines: what encoded the parts, as `encode_shard` returned it; noted in manifest.json.
+        threads: how many gather blocks while one is written, at most 4 are used; no byte depends on it.
 
     Returns:
-        What the funnel calls `packed`: documents, tokens, sequences, seq_len, padding_share, unk_share.
+        What the funnel calls `packed`: documents (in any file), left_out (by pack.mix), copies (rows of the first file),
+        tokens, sequences, seq_len and shares of the first file, holdout_documents, and one entry for each file.
 
     Raises:
-        ConfigError: too many unknown tokens or lost characters: the tokenizer does not fit the text.
-        RunError: a part is missing, damaged, or encoded by another tokenizer.
+        ConfigError: too many unknown tokens or lost characters: the tokenizer does not fit the text; or pack.mix fits the
+            documents in no way.
+        RunError: a part is missing, damaged, encoded by another tokenizer, or replaced meanwhile; the disk is full.
     """
-    from tokenization.assemble import Assembly
+    from tokenization.assemble import MAX_THREADS, Assembly
     from tokenization.parts import Parts
+    from tokenization.selection import Selection
 
-    for path, expected in zip(parts, checksums or (), strict=checksums is not None):
-        if file_sha256(path) != expected:
-            raise RunError(f"{path} is not the part that was written (SHA-256 differs). Delete it and run again.")
     tokenizer = _tokenizer(config)
-    with _as_errors_of_the_run(), Parts(parts, tokenizer.fingerprint(), tokenizer.dtype) as opened:
-        assembly = Assembly(opened, tokenizer, config.seq_lens[0], config.strategy)
-        header = assembly.header(run_id, config_digest)
-        _refuse_unfit(header, config)
-        with publish(pack_folder / "tokens.arrow") as temporary:
-            seal = assembly.write_tokens(temporary, header)
-        with publish(pack_folder / "documents.parquet") as temporary:
-            assembly.write_documents(temporary, header)
-    write_json(pack_folder / "manifest.json", _manifest(pack_folder, header, seal.sha256, engines))
-    names = ("documents", "tokens", "sequences", "seq_len", "padding_share", "unk_share")
-    return {name: getattr(header, name) for name in names}
+    threads = max(1, min(threads, MAX_THREADS))
+    work = parts[0].parent if parts else _existing(pack_folder)
+    files: list[dict[str, Any]] = []
+    headers: list[Header] = []
+    with _as_errors_of_the_run(), contextlib.ExitStack() as stack:
+        opened = stack.enter_context(
+            Parts(parts, tokenizer.fingerprint(), tokenizer.dtype, work, checksums=checksums, threads=threads)
+        )
+        _refuse_unfit(opened.totals, tokenizer.name, config)
+        selection = stack.enter_context(
+            Selection(opened, work, mix=_mix(config.mix), holdout_share=config.holdout_share)
+        )
+        for number, seq_len in enumerate(config.seq_lens):
+            for rows in selection.sides:
+                place = Path(str(seq_len) if number else "") / ("holdout" if rows.split == "holdout" else "")
+                assembly = Assembly(
+                    opened, rows, tokenizer, work, seq_len, config.strategy, config.shuffle_seed, threads
+                )
+                header, cut = _write_files(assembly, pack_folder / place, run_id, config_digest, engines)
+                headers.append(header)
+                files.append(_described(header, cut, place / "tokens.arrow"))
+        n_documents = len(opened)
+    names = ("tokens", "sequences", "seq_len", "padding_share", "unk_share", "lost_share")
+    return {
+        "documents": n_documents - selection.left_out,
+        "left_out": selection.left_out,
+        "copies": headers[0].documents,
+        **{name: getattr(headers[0], name) for name in names},
+        "holdout_documents": sum(rows.documents for rows in selection.sides[1:]),
+        "files": files,
+    }
 
 
-def _manifest(folder: Path, header: Header, seal: str, engines: Sequence[str]) -> Mapping[str, Any]:
+def _write_files(
+    assembly: Assembly, folder: Path, run_id: str, config_digest: str, engines: Sequence[str]
+) -> tuple[Header, int]:
+    """Publish the three files of one folder: (header, documents that were cut)."""
+    tokens, documents = (publish(folder / name) for name in ("tokens.arrow", "documents.parquet"))
+    with tokens as tokens_path, documents as documents_path, assembly.plan() as planned:
+        header = assembly.header(planned, run_id, config_digest)
+        seal = assembly.write_tokens(tokens_path, header, planned)
+        assembly.write_documents(documents_path, header, planned)
+    write_json(folder / "manifest.json", _manifest(folder, header, seal.sha256, engines, planned.cut_documents))
+    return header, planned.cut_documents
+
+
+def _described(header: Header, cut_documents: int, path: Path) -> dict[str, Any]:
+    names = ("seq_len", "split", "documents", "tokens", "sequences", "pieces", "padding_share")
+    return {"path": str(path), **{name: getattr(header, name) for name in names}, "cut_documents": cut_documents}
+
+
+def _mix(config: MixConfig | None) -> Mix | None:
+    from tokenization.mix import Mix
+
+    if config is None:
+        return None
+    return Mix(config.by, tuple(config.epochs.items()), tuple(config.weights.items()), config.max_epochs)
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the nearest one above it that there is."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+
+
+def _manifest(folder: Path, header: Header, seal: str, engines: Sequence[str], cut_documents: int) -> Mapping[str, Any]:
     from dataclasses import asdict
 
     documents = folder / "documents.parquet"
+    counts = ("documents", "tokens", "sequences", "pieces", "padding_share", "unk_share", "lost_share")
     return {
         "format": 1,
         "run_id": header.run_id,
@@ -147,40 +213,50 @@ def _manifest(folder: Path, header: Header, seal: str, engines: Sequence[str]) -
         "dtype": header.dtype.name,
         "seq_len": header.seq_len,
         "strategy": header.strategy,
-        "documents": header.documents,
-        "tokens": header.tokens,
-        "sequences": header.sequences,
-        "pieces": header.pieces,
-        "padding_share": header.padding_share,
-        "unk_share": header.unk_share,
-        "lost_share": header.lost_share,
+        "split": header.split,
+        "shuffle_seed": header.shuffle_seed,
+        "mix": [dict(group) for group in header.mix],
+        **{name: getattr(header, name) for name in counts},
+        "cut_documents": cut_documents,
     }
 
 
-def _refuse_unfit(header: Header, config: PackConfig) -> None:
-    for name, share, limit, what in (
-        ("max_unk_share", header.unk_share, config.max_unk_share, "of the tokens are unknown"),
-        ("max_lost_share", header.lost_share, config.max_lost_share, "of the characters do not come back from the ids"),
+def _refuse_unfit(totals: Totals, name: str, config: PackConfig) -> None:
+    unknown = totals.unknown / totals.tokens if totals.tokens else 0.0
+    lost = totals.lost / totals.characters if totals.characters else 0.0
+    for key, share, limit, what in (
+        ("max_unk_share", unknown, config.max_unk_share, "of the tokens are unknown"),
+        ("max_lost_share", lost, config.max_lost_share, "of the characters do not come back from the ids"),
     ):
         if share > limit:
             raise ConfigError(
-                f"pack.{name}: {share:.4%} {what}, more than {limit:.4%}: tokenizer {header.tokenizer.name!r} does not fit "
-                f"this text. Choose another one with pack.tokenizer, or raise pack.{name} if that is what you want."
+                f"pack.{key}: {share:.4%} {what}, more than {limit:.4%}: tokenizer {name!r} does not fit "
+                f"this text. Choose another one with pack.tokenizer, or raise pack.{key} if that is what you want."
             )
 
 
 @contextlib.contextmanager
 def _as_errors_of_the_run() -> Iterator[None]:
     """Errors of tokenization as those of the pipeline."""
+    from tokenization.mix import MixError
+
     try:
         yield
+    except MixError as error:
+        raise ConfigError(f"pack.mix: {error}") from error
     except TokenizerError as error:
         raise ConfigError(f"pack.tokenizer: {error}") from error
     except TokenFileError as error:
         raise RunError(f"{error} Run the same command again: it will be made anew.") from error
+    except OSError as error:
+        # Files of the run are written through `publish`, which names them; what is left has no name.
+        raise RunError(
+            f"an anonymous file beside the parts of pack could not be kept: {error.strerror or error}. "
+            "If the disk is full, free some space; then run the same command again."
+        ) from error
 
 
-_loaded: dict[tuple[str, str | None, str, int], Tokenizer] = {}
+_loaded: dict[tuple[str, str | None, str | None, str, int], Tokenizer] = {}
 
 
 def _tokenizer(config: PackConfig) -> Tokenizer:
@@ -189,15 +265,17 @@ def _tokenizer(config: PackConfig) -> Tokenizer:
 
     path = DEFAULT if config.tokenizer == "default" else Path(config.tokenizer)
     file = path / "tokenizer.json" if path.is_dir() else path
-    key = (config.tokenizer, config.eos, config.engine, file.stat().st_mtime_ns if file.is_file() else 0)
+    key = (config.tokenizer, config.eos, config.bos, config.engine, file.stat().st_mtime_ns if file.is_file() else 0)
     if key not in _loaded:
         with _as_errors_of_the_run():
-            _loaded[key] = load_tokenizer(config.tokenizer, eos=config.eos, fast=config.engine == "auto")
+            _loaded[key] = load_tokenizer(
+                config.tokenizer, eos=config.eos, bos=config.bos, fast=config.engine == "auto"
+            )
     return _loaded[key]
 
 
-def _kept_batches(shard_path: Path, keep: Any) -> Iterator[pa.RecordBatch]:
-    """Kept rows of a shard in batches of about 16 MB of text."""
+def _kept_batches(shard_path: Path, keep: Any, languages: pa.Array | None) -> Iterator[pa.RecordBatch]:
+    """Kept rows of a shard in batches of about 16 MB of text, with a column `language`."""
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(shard_path)))
     except (OSError, pa.ArrowInvalid) as error:
@@ -206,9 +284,16 @@ def _kept_batches(shard_path: Path, keep: Any) -> Iterator[pa.RecordBatch]:
     mask = None if keep is None else pc.fill_null(keep if isinstance(keep, pa.Array) else pa.array(keep), False)
     if mask is not None and len(mask) != rows:
         raise RunError(f"{shard_path} has {rows} rows, but {len(mask)} verdicts were given: they are of another shard.")
+    spoken = pa.nulls(rows, pa.string()) if languages is None else languages.cast(pa.string())
+    if len(spoken) != rows:
+        raise RunError(
+            f"{shard_path} has {rows} rows, but {len(spoken)} languages were given: they are of another shard."
+        )
+    spoken = pc.fill_null(spoken, "")
     start = 0
     for index in range(reader.num_record_batches):
-        batch = reader.get_batch(index).select(["doc_id", "id", "source", "text"])
+        batch = reader.get_batch(index).select(["doc_id", "text_id", "id", "source", "text"])
+        batch = batch.append_column("language", spoken.slice(start, batch.num_rows))
         for a, b in _cuts(batch.column("text"), _BATCH_BYTES):
             kept = batch.slice(a, b - a)
             if mask is not None:

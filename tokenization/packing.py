@@ -21,13 +21,27 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["WINDOW_DOCUMENTS", "Places", "Plan", "Strategy", "plan_packing", "plan_windows"]
+__all__ = [
+    "WINDOW_DOCUMENTS",
+    "WINDOW_PIECES",
+    "Ints",
+    "Places",
+    "Plan",
+    "Strategy",
+    "cut_window",
+    "next_lead",
+    "numbered",
+    "plan_packing",
+    "plan_windows",
+]
 
 Strategy = Literal["best_fit", "concat"]
 Ints = npt.NDArray[np.int64]
 
 WINDOW_DOCUMENTS = 1 << 20
-"""Best fit looks at this many documents at once: bounds memory, and keeps neighbours near each other."""
+"""At most so many documents are planned at once: bounds memory, and keeps neighbours near each other."""
+WINDOW_PIECES = 1 << 22
+"""At most so many pieces are planned at once, for documents of many sequences; a single document may have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,7 @@ class Plan:
     start: int64[n_pieces]        tokens of the document before this piece
     length: int64[n_pieces]       tokens of the piece
     first_piece: int64[n_sequences + 1]   the pieces of sequence i are first_piece[i] .. first_piece[i + 1]
+    lead: tokens that the first sequence already holds, from the window before: above 0 in concatenation only
     """
 
     seq_len: int
@@ -61,6 +76,7 @@ class Plan:
     start: Ints
     length: Ints
     first_piece: Ints
+    lead: int = 0
 
     @property
     def n_sequences(self) -> int:
@@ -73,7 +89,10 @@ class Plan:
     def offsets(self) -> Ints:
         """Position of each piece in its sequence: int64[n_pieces]."""
         before = np.cumsum(self.length) - self.length
-        return before - np.repeat(before[self.first_piece[:-1]], np.diff(self.first_piece))
+        offsets = before - np.repeat(before[self.first_piece[:-1]], np.diff(self.first_piece))
+        if self.lead:
+            offsets[: self.first_piece[1]] += self.lead
+        return offsets
 
     def places(self) -> Places:
         """Where each document lies."""
@@ -83,20 +102,22 @@ class Plan:
         first, last = np.empty(self.n_documents, np.int64), np.empty(self.n_documents, np.int64)
         starts = np.flatnonzero(self.start == 0)
         first[self.document[starts]] = starts
-        latest = np.zeros(self.n_documents, np.int64)
-        np.maximum.at(latest, self.document, self.start)
-        ends = np.flatnonzero(self.start == latest[self.document])
-        last[self.document[ends]] = ends
+        last[:] = first
+        # Few documents are cut: only their pieces are put in order.
+        later = np.flatnonzero(self.start)
+        later = later[np.argsort(self.start[later], kind="stable")]
+        last[self.document[later]] = later
         return Places(sequence[first], offsets[first], pieces, sequence[last], offsets[last])
 
 
-def plan_packing(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "best_fit") -> Plan:
+def plan_packing(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "best_fit", lead: int = 0) -> Plan:
     """Plan all documents at once. Deterministic: a function of the lengths in order.
 
     Args:
         lengths: int64[n_documents], tokens of each document with its EOS, at least 1.
         seq_len: tokens of a sequence.
         strategy: `best_fit` cuts no document that fits; `concat` cuts wherever a sequence is full.
+        lead: with `concat`, tokens that the first sequence already holds, below `seq_len`.
 
     Raises:
         ValueError: a length or `seq_len` is below 1, or the strategy is unknown.
@@ -109,31 +130,47 @@ def plan_packing(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "bes
     if strategy == "best_fit":
         return _best_fit(array, seq_len)
     if strategy == "concat":
-        return _concat(array, seq_len)
+        return _concat(array, seq_len, lead)
     raise ValueError(f"unknown packing strategy {strategy!r}: expected best_fit or concat")
 
 
 def plan_windows(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "best_fit") -> Iterator[tuple[int, Plan]]:
-    """Plans of consecutive windows of documents, each with the index of its first document.
-
-    Concatenation is one window, because its sequences run on.
-    """
+    """Plans of consecutive windows of documents, each with the index of its first document."""
     array = np.ascontiguousarray(lengths, np.int64)
-    window = WINDOW_DOCUMENTS if strategy == "best_fit" else max(1, len(array))
-    for first in range(0, len(array), window):
-        yield first, plan_packing(array[first : first + window], seq_len, strategy)
+    lead = 0
+    for begin in range(0, len(array), WINDOW_DOCUMENTS):
+        for first, end in cut_window(array[begin : begin + WINDOW_DOCUMENTS], seq_len):
+            plan = plan_packing(array[begin + first : begin + end], seq_len, strategy, lead)
+            lead = next_lead(plan, strategy)
+            yield begin + first, plan
 
 
-def _concat(lengths: Ints, seq_len: int) -> Plan:
+def cut_window(lengths: Ints, seq_len: int) -> Iterator[tuple[int, int]]:
+    """Ranges of documents with at most `WINDOW_PIECES` pieces each; at least one document."""
+    ends = np.cumsum(-(-lengths // seq_len))
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        end = max(first + 1, int(np.searchsorted(ends, before + WINDOW_PIECES, side="right")))
+        yield first, end
+        first = end
+
+
+def next_lead(plan: Plan, strategy: Strategy) -> int:
+    """Tokens in the last sequence of a plan, where the next window goes on in it: 0 if it begins a new one."""
+    return (plan.lead + plan.n_tokens) % plan.seq_len if strategy == "concat" else 0
+
+
+def _concat(lengths: Ints, seq_len: int, lead: int) -> Plan:
     """One stream of tokens, cut at every multiple of `seq_len`."""
-    end = np.cumsum(lengths)
+    end = np.cumsum(lengths) + lead
     begin = end - lengths
     first = begin // seq_len
-    document, number = _numbered((end - 1) // seq_len - first + 1)
+    document, number = numbered((end - 1) // seq_len - first + 1)
     sequence = first[document] + number
     start = np.maximum(sequence * seq_len, begin[document])
     length = np.minimum((sequence + 1) * seq_len, end[document]) - start
-    return Plan(seq_len, len(lengths), document, start - begin[document], length, _borders(np.bincount(sequence)))
+    return Plan(seq_len, len(lengths), document, start - begin[document], length, _borders(np.bincount(sequence)), lead)
 
 
 def _best_fit(lengths: Ints, seq_len: int) -> Plan:
@@ -146,19 +183,19 @@ def _best_fit(lengths: Ints, seq_len: int) -> Plan:
     heads = np.cumsum(sizes) - sizes
     order = np.argsort(by_bin[heads], kind="stable")
     sizes = sizes[order]
-    bin_of_piece, inside = _numbered(sizes)
+    bin_of_piece, inside = numbered(sizes)
     chosen = by_bin[heads[order][bin_of_piece] + inside]
     return Plan(seq_len, len(lengths), document[chosen], start[chosen], length[chosen], _borders(sizes))
 
 
 def _pieces(lengths: Ints, seq_len: int) -> tuple[Ints, Ints, Ints]:
     """Cut what is too long: (document, start, length) of each piece, in document order."""
-    document, number = _numbered(-(-lengths // seq_len))
+    document, number = numbered(-(-lengths // seq_len))
     start = number * seq_len
     return document, start, np.minimum(lengths[document] - start, seq_len)
 
 
-def _numbered(counts: Ints) -> tuple[Ints, Ints]:
+def numbered(counts: Ints) -> tuple[Ints, Ints]:
     """`counts[i]` entries for each i: [0, 0, 0, 1, ..] and their numbers [0, 1, 2, 0, ..]."""
     index = np.repeat(np.arange(len(counts)), counts)
     return index, np.arange(len(index)) - (np.cumsum(counts) - counts)[index]
@@ -173,7 +210,7 @@ def _assign(length: Ints, seq_len: int) -> Ints:
     """Best-fit decreasing: the bin of each piece, int64[n_pieces]. Bins are numbered from 0 without gaps."""
     first_bin, n_bins, n_each = _fill(np.bincount(length, minlength=seq_len + 1), seq_len)
     # A run of bins takes `n_each` pieces in each: its pieces go to first, first, .., first + 1, first + 1, ..
-    run, inside = _numbered(n_bins * n_each)
+    run, inside = numbered(n_bins * n_each)
     bins = np.empty(len(length), np.int64)
     longest_first = np.argsort(_sortable(seq_len - length, seq_len), kind="stable")
     bins[longest_first] = first_bin[run] + inside // n_each[run]

@@ -114,7 +114,13 @@ def test_what_is_packed(tmp_path: Path) -> None:
     packed = pack(tmp_path, TEXTS, cuts=(4,))
     encoded = DEFAULT.encode_documents(TEXTS)
     file = TokenFile(tmp_path / "pack/tokens.arrow", verify="all")
-    assert list(packed) == ["documents", "tokens", "sequences", "seq_len", "padding_share", "unk_share"]
+    assert {name: packed[name] for name in ("left_out", "copies", "holdout_documents", "lost_share")} == {
+        "left_out": 0,
+        "copies": 10,
+        "holdout_documents": 0,
+        "lost_share": 0.0,
+    }
+    assert [one["path"] for one in packed["files"]] == ["tokens.arrow"]
     assert (packed["documents"], packed["tokens"], packed["sequences"]) == (10, len(encoded.ids), len(file))
     assert packed["padding_share"] == pytest.approx(1 - len(encoded.ids) / (len(file) * 64))
     assert (file.metadata.run_id, file.metadata.config_digest) == ("run", "digest")
@@ -150,14 +156,10 @@ def test_nothing_kept_is_a_valid_file(n_parts: int, tmp_path: Path) -> None:
         parts.append(tmp_path / f"part-{number}.arrow")
         encode_shard(shard, np.zeros(10, np.bool_), parts[-1], CONFIG)
     packed = assemble(parts, pack_folder=tmp_path / "pack", config=CONFIG, run_id="run", config_digest="digest")
-    assert packed == {
-        "documents": 0,
-        "tokens": 0,
-        "sequences": 0,
-        "seq_len": 64,
-        "padding_share": 0.0,
-        "unk_share": 0.0,
-    }
+    (file,) = packed.pop("files")
+    assert packed.pop("seq_len") == file.pop("seq_len") == 64
+    assert (file.pop("path"), file.pop("split")) == ("tokens.arrow", "all")
+    assert not any([*packed.values(), *file.values()])
     assert len(TokenFile(tmp_path / "pack/tokens.arrow", verify="all")) == 0
     assert pq.read_table(tmp_path / "pack/documents.parquet").num_rows == 0
 

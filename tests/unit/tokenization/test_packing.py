@@ -142,21 +142,44 @@ def test_sequences_longer_than_16_bits(seq_len: int) -> None:
     assert sorted(fills(plan)) == best_fit_one_by_one(pieces, seq_len)
 
 
-@settings(max_examples=60, deadline=None)
-@given(some_lengths, any_strategy, st.integers(1, 20))
-def test_windows_cover_all_documents_in_order(lengths: list[int], strategy: Strategy, window: int) -> None:
-    """Each window is the plan of its documents alone; concatenation is one window."""
+@settings(max_examples=100, deadline=None)
+@given(some_lengths, st.integers(1, 20), st.integers(1, 20))
+def test_windows_cover_all_documents_in_order(lengths: list[int], window: int, pieces: int) -> None:
+    """Each window is the plan of its documents alone, and has no more pieces than it may."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "WINDOW_DOCUMENTS", window)
-        windows = list(plan_windows(lengths, 16, strategy))
+        patch.setattr(packing, "WINDOW_PIECES", pieces)
+        windows = list(plan_windows(lengths, 16))
     reached = 0
     for first, plan in windows:
         assert first == reached
-        expected = plan_packing(lengths[first : first + plan.n_documents], 16, strategy)
+        expected = plan_packing(lengths[first : first + plan.n_documents], 16)
         assert plan.document.tolist() == expected.document.tolist()
+        assert plan.n_documents == 1 or len(plan.length) <= pieces
         reached += plan.n_documents
     assert reached == len(lengths)
-    assert strategy == "best_fit" or len(windows) <= 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_lengths, st.integers(1, 20), st.integers(1, 40))
+def test_concatenation_goes_on_over_windows(lengths: list[int], window: int, seq_len: int) -> None:
+    """Windows of concatenation together are the plan of all documents: the first sequence of one is the last of another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "WINDOW_DOCUMENTS", window)
+        windows = list(plan_windows(lengths, seq_len, "concat"))
+    whole = plan_packing(lengths, seq_len, "concat")
+    sequences = 0
+    found: list[tuple[int, int, int, int, int]] = []
+    for first, plan in windows:
+        base = sequences - (1 if plan.lead else 0)
+        sequence = np.repeat(np.arange(plan.n_sequences), np.diff(plan.first_piece)) + base
+        columns = (plan.document + first, plan.start, plan.length, sequence, plan.offsets())
+        found += list(zip(*(column.tolist() for column in columns), strict=True))
+        sequences = base + plan.n_sequences
+    sequence = np.repeat(np.arange(whole.n_sequences), np.diff(whole.first_piece))
+    columns = (whole.document, whole.start, whole.length, sequence, whole.offsets())
+    assert found == list(zip(*(column.tolist() for column in columns), strict=True))
+    assert sequences == whole.n_sequences
 
 
 @pytest.mark.parametrize(
