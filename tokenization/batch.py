@@ -99,12 +99,15 @@ def lay_out(
     counts, lengths, doc_rows = _pieces(packs, groups, rows)
     ends = np.cumsum(counts)
     used = np.add.reduceat(lengths, ends - counts, dtype=np.int64) if len(rows) else counts
-    loose = used < seq_len
-    if loose.any():
-        paddings = ends[loose]
-        lengths = np.insert(lengths, paddings, seq_len - used[loose])
-        doc_rows = np.insert(doc_rows, paddings, -1)
-        ends += np.cumsum(loose)
+    real = np.ones((len(rows), seq_len), np.bool_)
+    loose = np.flatnonzero(used < seq_len)
+    if len(loose):
+        missing = seq_len - used[loose]
+        skipped = loose * seq_len + used[loose] - (np.cumsum(missing) - missing)
+        real.reshape(-1)[np.arange(int(missing.sum())) + np.repeat(skipped, missing)] = False
+        lengths = np.insert(lengths, ends[loose], missing)
+        doc_rows = np.insert(doc_rows, ends[loose], -1)
+        ends += np.cumsum(used < seq_len)
     borders = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=borders[1:])
     _count_positions(borders, lengths, ends, room[1])
@@ -115,7 +118,7 @@ def lay_out(
         cu_seqlens=borders,
         max_seqlen=int(lengths.max(initial=0)),
         doc_rows=doc_rows,
-        real=np.arange(seq_len, dtype=np.int32) < used.astype(np.int32)[:, None],
+        real=real,
         sequences=rows,
         files=files,
         step=step,
@@ -136,12 +139,13 @@ def copy_tokens(pack: Pack, rows: Numbers, out: Array, places: Numbers | slice =
 def _count_positions(borders: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32], ends: Numbers, out: Array) -> None:
     """0, 1, 2 .. from the beginning of each piece; `ends[i]` is the number of pieces up to sequence i."""
     seq_len = out.shape[1]
-    places = np.arange(seq_len, dtype=np.int32)
+    narrow = np.uint16 if seq_len <= 2**16 else np.uint32  # a quarter or half of the bytes, until the last step
+    places = np.arange(seq_len, dtype=narrow)
     at_once = max(1, TOKENS_AT_ONCE // seq_len)
     first = 0
     for begin in range(0, len(out), at_once):
         last = int(ends[min(begin + at_once, len(out)) - 1])
-        starts = np.repeat(borders[first:last] % np.int32(seq_len), lengths[first:last]).reshape(-1, seq_len)
+        starts = np.repeat((borders[first:last] % seq_len).astype(narrow), lengths[first:last]).reshape(-1, seq_len)
         out[begin : begin + at_once] = np.subtract(places, starts, out=starts)
         first = last
 

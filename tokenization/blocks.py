@@ -29,7 +29,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class Source(Protocol):
-    """Bytes of an open file as arrays. Starts are bytes from the beginning of the file, multiples of the item's size."""
+    """Bytes of an open file as arrays. Starts are counted in items from the beginning of the file."""
 
     def array(self, dtype: np.dtype[Any], start: int, count: int) -> Array:
         """`count` items from `start`, read-only."""
@@ -61,7 +61,7 @@ class Mapped:
         self._views: dict[tuple[np.dtype[Any], int], Array] = {}
 
     def array(self, dtype: np.dtype[Any], start: int, count: int) -> Array:
-        return np.frombuffer(self._map, dtype, count, start)
+        return np.frombuffer(self._map, dtype, count, start * dtype.itemsize)
 
     def rows(self, dtype: np.dtype[Any], starts: Numbers, count: int) -> Array:
         windows = self._views.get((dtype, count))
@@ -71,12 +71,12 @@ class Mapped:
             shape, strides = (max(0, len(items) - count + 1), count), (dtype.itemsize, dtype.itemsize)
             windows = np.lib.stride_tricks.as_strided(items, shape, strides, writeable=False)
             self._views[dtype, count] = windows
-        found: Array = windows[starts // dtype.itemsize]
+        found: Array = windows[starts]
         return found
 
     def runs(self, dtype: np.dtype[Any], starts: Numbers, counts: Numbers) -> Array:
         before = np.cumsum(counts) - counts
-        places = np.arange(int(counts.sum())) + np.repeat(starts // dtype.itemsize - before, counts)
+        places = np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
         found: Array = self._items(dtype)[places]
         return found
 
@@ -105,7 +105,7 @@ class Copied:
 
     def array(self, dtype: np.dtype[Any], start: int, count: int) -> Array:
         found = np.empty(count, dtype)
-        self._fill(found, start)
+        self._fill(found, start * dtype.itemsize)
         found.flags.writeable = False
         return found
 
@@ -113,17 +113,17 @@ class Copied:
         found = np.empty((len(starts), count), dtype)
         if found.size:
             # Rows that lie side by side are read at once.
-            breaks = np.flatnonzero(np.diff(starts) != count * dtype.itemsize) + 1
+            breaks = np.flatnonzero(np.diff(starts) != count) + 1
             firsts = [0, *breaks.tolist()]
             for first, last in zip(firsts, [*firsts[1:], len(starts)], strict=True):
-                self._fill(found[first:last].reshape(-1), int(starts[first]))
+                self._fill(found[first:last].reshape(-1), int(starts[first]) * dtype.itemsize)
         return found
 
     def runs(self, dtype: np.dtype[Any], starts: Numbers, counts: Numbers) -> Array:
         found = np.empty(int(counts.sum()), dtype)
         end = 0
         for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-            self._fill(found[end : end + count], start)
+            self._fill(found[end : end + count], start * dtype.itemsize)
             end += count
         return found
 
@@ -137,6 +137,7 @@ class Copied:
         """Nothing is kept."""
 
     def _fill(self, out: Array, start: int) -> None:
+        """Read an array from byte `start` on."""
         view = out.data.cast("B")
         done = 0
         while done < len(view):

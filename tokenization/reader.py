@@ -35,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tokenization.batch import Batch, Fields, copy_tokens, lay_out
+from tokenization.batch import TOKENS_AT_ONCE, Batch, Fields, copy_tokens, lay_out
 from tokenization.blocks import BlockPlace, Copied, Mapped, Source, place_of_block
 from tokenization.errors import TokenFileError
 from tokenization.golden import TrainerTokenizer, check_tokenizer
@@ -114,7 +114,7 @@ class TokenFile:
     def _set_up_blocks(self) -> None:
         header = self.metadata
         self._sequences, self._per_block, self._seq_len = header.sequences, header.block_sequences, header.seq_len
-        self._dtype, self._row_bytes = header.dtype, header.seq_len * header.dtype.itemsize
+        self._dtype = header.dtype
         n_blocks = len(self._seal.heads)
         found = (n_blocks - 1) * self._per_block + self._parse(n_blocks - 1).n_sequences if n_blocks else 0
         if (n_blocks, found) != (header.n_blocks, header.sequences):
@@ -129,7 +129,8 @@ class TokenFile:
         """Whether a block may not be ready."""
         self._places = np.zeros((len(BlockPlace._fields), n_blocks), np.int64)
         """A `BlockPlace` for each block that is ready."""
-        self._tokens_at = self._places[0]
+        self._row_0 = np.zeros(n_blocks, np.int64)
+        """Where row 0 of the file would begin, in tokens, if all rows lay as those of this block."""
 
     @property
     def seal(self) -> str:
@@ -148,23 +149,20 @@ class TokenFile:
 
         A slice gives a new array of the same type, [n, seq_len].
         """
+        if index.__class__ is int and 0 <= index < self._sequences:  # nothing but what is needed: this is called most
+            block = self._tokens[index // self._per_block]
+            if block is not None:
+                tokens: Tokens = block[index % self._per_block]
+                return tokens
         if isinstance(index, slice):
             return self.read(np.arange(*index.indices(self._sequences), dtype=np.int64))
-        number, row = self._find(index)
-        block = self._tokens[number]
-        if block is None:
-            start = int(self._tokens_at[number])
-            if self._read == "copy":
-                return self._source.array(self._dtype, start + row * self._row_bytes, self._seq_len)
-            n_rows = self.metadata.rows_of_block(number)
-            block = self._source.array(self._dtype, start, n_rows * self._seq_len).reshape(n_rows, self._seq_len)
-            self._tokens[number] = block
-        tokens: Tokens = block[row]
-        return tokens
+        return self._row(index)
 
     def __getitems__(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Numbers:
         """Sequences `indices`, in this order: a new array int64[n, seq_len]."""
         rows = self._rows(indices)
+        if rows.size * self._seq_len <= TOKENS_AT_ONCE:
+            return self.read(rows).astype(np.int64)
         tokens = np.empty((len(rows), self._seq_len), np.int64)
         copy_tokens(self, rows, tokens)
         return tokens
@@ -208,8 +206,7 @@ class TokenFile:
         Args:
             rows: int64[n], each in range(len(file)).
         """
-        blocks, within = self._locate(rows)
-        return self._source.rows(self._dtype, self._tokens_at[blocks] + within * self._row_bytes, self._seq_len)
+        return self._source.rows(self._dtype, self._row_0[self._blocks_of(rows)] + rows * self._seq_len, self._seq_len)
 
     def pieces(self, rows: Numbers) -> tuple[Numbers, npt.NDArray[np.int32], Numbers]:
         """Pieces of some sequences, one sequence behind the other.
@@ -225,13 +222,14 @@ class TokenFile:
         Raises:
             TokenFileError: the borders of a sequence are damaged.
         """
-        blocks, within = self._locate(rows)
+        blocks = self._blocks_of(rows)
         _, first_piece, lengths_at, rows_at, n_pieces, _ = self._places[:, blocks]
-        ranges = self._source.rows(INT32, first_piece + within * 4, 2).astype(np.int64)
+        within = rows - blocks * self._per_block
+        ranges = self._source.rows(INT32, (first_piece >> 2) + within, 2).astype(np.int64)
         first, counts = ranges[:, 0], ranges[:, 1] - ranges[:, 0]
         bad = (first < 0) | (counts < 1) | (ranges[:, 1] > n_pieces)
         if not bad.any():
-            lengths = self._source.runs(INT32, lengths_at + first * 4, counts)
+            lengths = self._source.runs(INT32, (lengths_at >> 2) + first, counts)
             ends = np.cumsum(counts)
             used = np.add.reduceat(lengths, ends - counts, dtype=np.int64) if len(rows) else counts
             least = np.minimum.reduceat(lengths, ends - counts) if len(rows) else counts
@@ -242,7 +240,7 @@ class TokenFile:
                 f"{self.path}, block {blocks[at]}: the borders of documents in sequence {rows[at]} are damaged: they "
                 f"reach outside of it. {REMEDY}"
             )
-        return counts, lengths, self._source.runs(INT64, rows_at + first * 8, counts)
+        return counts, lengths, self._source.runs(INT64, (rows_at >> 3) + first, counts)
 
     def release(self) -> None:
         """Give back the resident pages of the map, say once in a thousand steps where memory is counted by them.
@@ -279,15 +277,22 @@ class TokenFile:
             f"{header.documents:,} documents, tokenizer {header.tokenizer.name!r})"
         )
 
-    def _find(self, index: int) -> tuple[int, int]:
-        """Block, which is ready, and row in it."""
+    def _row(self, index: int) -> Tokens:
+        """Sequence `index`, whose block may not be ready."""
         index = operator.index(index)
         if not -self._sequences <= index < self._sequences:
             raise IndexError(f"sequence {index} of {self.path}: it has {self._sequences} sequences")
         number, row = divmod(index % self._sequences, self._per_block)
-        if self._tokens[number] is None and not self._ready[number]:
+        if not self._ready[number]:
             self._look_up(number)
-        return number, row
+        start = int(self._row_0[number]) + number * self._per_block * self._seq_len
+        if self._read == "copy":
+            return self._source.array(self._dtype, start + row * self._seq_len, self._seq_len)
+        n_rows = self.metadata.rows_of_block(number)
+        block = self._source.array(self._dtype, start, n_rows * self._seq_len).reshape(n_rows, self._seq_len)
+        self._tokens[number] = block
+        tokens: Tokens = block[row]
+        return tokens
 
     def _rows(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> Numbers:
         """Checked indices, negative ones counted from the end."""
@@ -303,14 +308,14 @@ class TokenFile:
             rows[rows < 0] += self._sequences
         return rows
 
-    def _locate(self, rows: Numbers) -> tuple[Numbers, Numbers]:
-        """Blocks, all of them ready, and rows in them."""
+    def _blocks_of(self, rows: Numbers) -> Numbers:
+        """The block of each row; all of them are ready then."""
         blocks = rows // self._per_block
         if self._unready and not self._ready[blocks].all():
             for number in np.unique(blocks[~self._ready[blocks]]).tolist():
                 self._look_up(number)
             self._unready = not self._ready.all()
-        return blocks, rows - blocks * self._per_block
+        return blocks
 
     def _look_up(self, number: int) -> None:
         """Make a block ready."""
@@ -320,6 +325,7 @@ class TokenFile:
         if self._lazy:
             self._check(self._seal.bodies[number])
         self._places[:, number] = place
+        self._row_0[number] = place.tokens // self._dtype.itemsize - number * self._per_block * self._seq_len
         self._ready[number] = True  # last: another thread may be waiting for it
 
     def _parse(self, number: int) -> BlockPlace:
