@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tokenization.errors import TokenizerError
+from tokenization.formats import Source, read_source
 
 # Set before the library is first used, and only if the user has not chosen: its thread pool does not survive a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -35,6 +37,7 @@ KNOWN_ENDS = (
     "[EOS]",
     "[SEP]",
 )
+KNOWN_BEGINNINGS = ("<s>", "<bos>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>", "<|startoftext|>", "[BOS]", "[CLS]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,9 @@ class Definition:
     """Its definition as the library writes it, every default filled in."""
     eos: str
     eos_id: int
+    bos: str | None
+    """What begins every document; None: nothing does."""
+    bos_id: int | None
     pad: str
     pad_id: int
     unk_id: int | None
@@ -54,28 +60,36 @@ class Definition:
     max_id: int
 
     @classmethod
-    def read(cls, path: Path, eos: str | None) -> Definition:
-        """Read a tokenizer.json or the folder around it.
+    def read(cls, path: Path, eos: str | None, bos: str | None = None) -> Definition:
+        """Read a tokenizer's file, or the folder that holds it; `formats` says which kinds.
+
+        Args:
+            eos: what ends a document; None: what the files say.
+            bos: what begins one; None: nothing does, whatever the files say.
 
         Raises:
-            TokenizerError: missing, unreadable, or without an end-of-document token.
+            TokenizerError: missing, unreadable, or without such tokens.
         """
-        file = _tokenizer_json(path)
+        source = read_source(path)
         try:
-            backend = Backend.from_str(file.read_text(encoding="utf-8"))
+            backend = Backend.from_str(source.text)
         except Exception as error:  # the library raises plain Exception for any fault of the file
-            raise TokenizerError(f"{file} cannot be read as a Hugging Face tokenizer.json: {error}.") from error
+            raise TokenizerError(f"{source.file} cannot be read as a Hugging Face tokenizer.json: {error}.") from error
         data = json.loads(backend.to_str())
         vocabulary: dict[str, int] = backend.get_vocab(with_added_tokens=True)
-        special = _special_names(file.parent)
-        end = _find_eos(file, eos, special.get("eos_token"), vocabulary, data["added_tokens"])
-        pad = special.get("pad_token")
+        _refuse_moved_ids(source, vocabulary)
+        end = _find_eos(source, eos, vocabulary, data["added_tokens"])
+        if bos is not None:
+            _check_bos(source, bos, end, vocabulary, data["added_tokens"])
+        pad = source.names.get("pad_token")
         pad = pad if pad in vocabulary else end
         return cls(
             library=backend,
             data=data,
             eos=end,
             eos_id=vocabulary[end],
+            bos=bos,
+            bos_id=None if bos is None else vocabulary[bos],
             pad=pad,
             pad_id=vocabulary[pad],
             unk_id=_unk_id(data["model"], vocabulary),
@@ -91,7 +105,7 @@ class Definition:
             "added_tokens": [dict(token) for token in self.data["added_tokens"]],
         }
         for token in data["added_tokens"]:
-            token["special"] = token["special"] or token["content"] in (self.eos, self.pad)
+            token["special"] = token["special"] or token["content"] in (self.eos, self.bos, self.pad)
         if data["model"].get("dropout"):
             data["model"]["dropout"] = None
         _hide_special_words(data)
@@ -103,72 +117,65 @@ class Definition:
 
     def fingerprint(self) -> str:
         """SHA-256 in hex over what changes ids: model, normaliser, pre-tokeniser, added tokens, special ids, policy."""
-        model = dict(self.data["model"])
+        model = {key: value for key, value in self.data["model"].items() if key != "dropout"}
         model["merges"] = [m.split(" ", 1) if isinstance(m, str) else m for m in model.get("merges", [])]
         decisive = {
             "model": model,
             "normalizer": self.data["normalizer"],
             "pre_tokenizer": self.data["pre_tokenizer"],
             "added_tokens": sorted(self.data["added_tokens"], key=lambda token: token["id"]),
-            "special": {"eos": self.eos_id, "pad": self.pad_id, "unk": self.unk_id},
-            "policy": POLICY,
+            "special": {"eos": self.eos_id, "bos": self.bos_id, "pad": self.pad_id, "unk": self.unk_id},
+            "policy": {**POLICY, "bos": None if self.bos_id is None else "first"},
         }
         text = json.dumps(_without_trifles(decisive), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _tokenizer_json(path: Path) -> Path:
-    if path.is_file():
-        return path
-    if (path / "tokenizer.json").is_file():
-        return path / "tokenizer.json"
-    if path.is_dir():
-        found = sorted(p.name for p in path.iterdir())[:8]
+def _refuse_moved_ids(source: Source, vocabulary: Mapping[str, int]) -> None:
+    """The library numbers added tokens itself: one that comes out with another id than the file says is a fault."""
+    moved = next((name for name, index in source.added.items() if vocabulary.get(name) != index), None)
+    if moved is not None:
         raise TokenizerError(
-            f"{path} holds no tokenizer.json (found {', '.join(found) or 'nothing'}). Other kinds are converted first: "
-            "AutoTokenizer.from_pretrained(folder).save_pretrained(new_folder) writes one."
+            f"{source.file}: it gives the added token {moved!r} the id {source.added[moved]}, but the library loads it "
+            f"with {vocabulary.get(moved)}: its ids cannot be trusted."
         )
-    raise TokenizerError(
-        f"no tokenizer {str(path)!r}: expected `default`, the path of a tokenizer.json, or a folder that holds one. "
-        "Names on a model hub are not downloaded."
-    )
 
 
-def _special_names(folder: Path) -> dict[str, str]:
-    """`eos_token`, `pad_token` .. as the files beside tokenizer.json name them."""
-    names: dict[str, str] = {}
-    for file in (folder / "special_tokens_map.json", folder / "tokenizer_config.json"):
-        if not file.is_file():
-            continue
-        try:
-            data = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise TokenizerError(f"{file} is not valid JSON: {error}.") from error
-        for key in ("eos_token", "pad_token"):
-            value = data.get(key) if isinstance(data, dict) else None
-            value = value.get("content") if isinstance(value, dict) else value
-            if isinstance(value, str):
-                names[key] = value
-    return names
-
-
-def _find_eos(
-    file: Path, asked: str | None, stated: str | None, vocabulary: Mapping[str, int], added: list[dict[str, Any]]
-) -> str:
-    name = asked or stated
+def _find_eos(source: Source, asked: str | None, vocabulary: Mapping[str, int], added: list[dict[str, Any]]) -> str:
+    name = asked or source.names.get("eos_token")
     if name is not None and name in vocabulary:
         return name
-    special = [str(token["content"]) for token in added if token["special"]]
-    candidates = list(dict.fromkeys([*(end for end in KNOWN_ENDS if end in vocabulary), *special]))[:8]
-    choice = f"Set eos to one of: {', '.join(candidates)}." if candidates else "It has no special token: add one."
+    choice = _choice("eos", _candidates(KNOWN_ENDS, vocabulary, added))
     if name is None:
         raise TokenizerError(
-            f"{file}: nothing says which token ends a document (no eos, no tokenizer_config.json). {choice}"
+            f"{source.file}: nothing says which token ends a document (no eos, no tokenizer_config.json). {choice}"
         )
     whence = "eos" if asked else "tokenizer_config.json"
     raise TokenizerError(
-        f"{file}: {whence} names {name!r} as the end of a document, but there is no such token. {choice}"
+        f"{source.file}: {whence} names {name!r} as the end of a document, but there is no such token. {choice}"
     )
+
+
+def _check_bos(source: Source, bos: str, eos: str, vocabulary: Mapping[str, int], added: list[dict[str, Any]]) -> None:
+    if bos in vocabulary and bos != eos:
+        return
+    stated = source.names.get("bos_token")
+    known = (*([stated] if stated else []), *KNOWN_BEGINNINGS)
+    candidates = [name for name in _candidates(known, vocabulary, added) if name != eos]
+    fault = "there is no such token" if bos not in vocabulary else "that token ends one"
+    raise TokenizerError(
+        f"{source.file}: bos names {bos!r} as the beginning of a document, but {fault}. "
+        f"{_choice('bos', candidates)} Leave bos out, and documents begin with their text."
+    )
+
+
+def _candidates(known: Sequence[str], vocabulary: Mapping[str, int], added: list[dict[str, Any]]) -> list[str]:
+    special = [str(token["content"]) for token in added if token["special"]]
+    return list(dict.fromkeys([*(name for name in known if name in vocabulary), *special]))[:8]
+
+
+def _choice(key: str, candidates: Sequence[str]) -> str:
+    return f"Set {key} to one of: {', '.join(candidates)}." if candidates else "It has no special token: add one."
 
 
 def _unk_id(model: Mapping[str, Any], vocabulary: Mapping[str, int]) -> int | None:
@@ -178,13 +185,13 @@ def _unk_id(model: Mapping[str, Any], vocabulary: Mapping[str, int]) -> int | No
 
 
 def _hide_special_words(data: dict[str, Any]) -> None:
-    """Rename special tokens in models that find whole words in their vocabulary."""
+    """Rename special tokens in models that find whole words in their vocabulary; drawn by lot, so that no page can guess."""
     model = data["model"]
     if model["type"] not in ("Unigram", "WordLevel", "WordPiece"):
         return
     unknown = model.get("unk_token")
     hidden = {
-        token["content"]: f"\ufdd0{token['id']}\ufdd0"
+        token["content"]: f"\ufdd0{secrets.token_hex(16)}"
         for token in data["added_tokens"]
         if token["special"] and token["content"] != unknown
     }

@@ -42,10 +42,10 @@ _BORDER = re.compile(r"(?<=\n)(?=\S)|(?<=\S)(?= \S)")
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Ids of some documents, one after the other, each with its EOS.
+    """Ids of some documents, one after the other, each with its EOS, and its BOS where one is put.
 
     ids: uint16 or uint32 [n_tokens]
-    lengths: int64[n_documents]    tokens of each document with its EOS, at least 1
+    lengths: int64[n_documents]    tokens of each document with its EOS and BOS, at least 1
     unknown: int64[n_documents]    unknown tokens in each
     characters: int64[n_documents]
     lost: int64[n_documents]       characters that decoding does not give back
@@ -65,6 +65,8 @@ class Tokenizer:
         self.name = name
         self._fast = fast
         self.eos, self.eos_id = definition.eos, definition.eos_id
+        self.bos, self.bos_id = definition.bos, definition.bos_id
+        """What begins every document; None: nothing does."""
         self.pad, self.pad_id = definition.pad, definition.pad_id
         self.unk_id = definition.unk_id
         """None where the model knows no unknown token: then characters may vanish instead, see `Encoded.lost`."""
@@ -103,32 +105,50 @@ class Tokenizer:
         return self._encode(texts, None)
 
     def encode_documents(self, texts: Sequence[str]) -> Encoded:
-        """Ids of documents, each with its EOS, and what was lost on the way.
+        """Ids of documents, each with its EOS and, where one is put, its BOS; and what was lost on the way.
 
         Raises:
-            TokenizerError: a text yields the end-of-document token by itself, or two libraries differ on a sample.
+            TokenizerError: a text yields EOS or BOS by itself, or two libraries differ on a sample.
         """
         lost = np.zeros(len(texts), np.int64)
         ids, lengths = self._encode(texts, lost)
         ends = np.cumsum(lengths)
-        forged = np.flatnonzero(ids == self.eos_id)
-        if len(forged):
-            index = int(np.searchsorted(ends, forged[0], side="right"))
-            raise TokenizerError(
-                f"tokenizer {self.name}: the text of a document yields the end-of-document token {self.eos!r} "
-                f"(id {self.eos_id}), a false border: {texts[index][:200]!r}. Choose another eos, or another tokenizer."
-            )
+        for name, index in self._borders():
+            forged = np.flatnonzero(ids == index)
+            if len(forged):
+                text = texts[int(np.searchsorted(ends, forged[0], side="right"))]
+                raise TokenizerError(
+                    f"tokenizer {self.name}: the text of a document yields the token {name!r} (id {index}) that ends or "
+                    f"begins documents, a false border: {text[:200]!r}. Choose another one, or another tokenizer."
+                )
         document = np.repeat(np.arange(len(texts)), lengths)
         unknown = np.zeros(len(texts), np.int64)
         if self.unk_id is not None:
             unknown = np.bincount(document[ids == self.unk_id], minlength=len(texts))
+        ids, lengths = self._with_borders(ids, lengths)
         return Encoded(
-            ids=np.insert(ids, ends, self.eos_id).astype(self.dtype, copy=False),
-            lengths=lengths + 1,
+            ids=ids,
+            lengths=lengths,
             unknown=unknown,
             characters=np.array([len(text) for text in texts], np.int64),
             lost=lost,
         )
+
+    def _borders(self) -> list[tuple[str, int]]:
+        """Name and id of what begins and ends documents."""
+        begin = [] if self.bos is None or self.bos_id is None else [(self.bos, self.bos_id)]
+        return [*begin, (self.eos, self.eos_id)]
+
+    def _with_borders(self, ids: Tokens, lengths: npt.NDArray[np.int64]) -> tuple[Tokens, npt.NDArray[np.int64]]:
+        """Each document between its BOS, if one is put, and its EOS."""
+        ends = np.cumsum(lengths)
+        if self.bos_id is None:
+            return np.insert(ids, ends, self.eos_id).astype(self.dtype, copy=False), lengths + 1
+        places = np.stack([ends - lengths, ends], axis=1).reshape(-1)
+        # Equal places keep this order: the EOS of one document, then the BOS of the next, then that one's ids.
+        return np.insert(ids, places, np.tile([self.bos_id, self.eos_id], len(lengths))).astype(
+            self.dtype, copy=False
+        ), lengths + 2
 
     def decode(self, ids: Sequence[int] | Tokens) -> str:
         """The text of some ids, special tokens spelled out."""
@@ -159,8 +179,8 @@ class Tokenizer:
             eos_id=self.eos_id,
             pad=self.pad,
             pad_id=self.pad_id,
-            bos=None,
-            bos_id=None,
+            bos=self.bos,
+            bos_id=self.bos_id,
             library=f"tokenizers {version('tokenizers')}",
         )
 
@@ -230,22 +250,27 @@ class Tokenizer:
         return bool(both == first + second)
 
     def _refuse_forged_ends(self) -> None:
-        """The characters of the EOS in a document must stay characters."""
-        forgeries = [self.eos, f"a{self.eos}b", f"a {self.eos} b", f"\n{self.eos}\n"]
-        encodings = self._backend.encode_batch_fast(forgeries, add_special_tokens=False)
-        if any(self.eos_id in encoding.ids for encoding in encodings):
-            raise TokenizerError(
-                f"tokenizer {self.name} turns the characters {self.eos!r} into the end-of-document token even as "
-                "ordinary text, so any crawled page could forge a border. Choose another eos, or another tokenizer."
-            )
+        """The characters of EOS and BOS in a document must stay characters."""
+        for name, index in self._borders():
+            forgeries = [name, f"a{name}b", f"a {name} b", f"\n{name}\n"]
+            encodings = self._backend.encode_batch_fast(forgeries, add_special_tokens=False)
+            if any(index in encoding.ids for encoding in encodings):
+                raise TokenizerError(
+                    f"tokenizer {self.name} turns the characters {name!r} into the token of that name even as "
+                    "ordinary text, so any crawled page could forge a border. Choose another one, or another tokenizer."
+                )
 
 
-def load_tokenizer(name_or_path: str | Path = "default", *, eos: str | None = None, fast: bool = True) -> Tokenizer:
+def load_tokenizer(
+    name_or_path: str | Path = "default", *, eos: str | None = None, bos: str | None = None, fast: bool = True
+) -> Tokenizer:
     """Load a tokenizer.
 
     Args:
-        name_or_path: `default` (ours, 32,768 tokens), a tokenizer.json, or a folder that holds one.
-        eos: the end-of-document token; left out, what tokenizer_config.json beside it says.
+        name_or_path: `default` (ours, 32,768 tokens); a tokenizer.json, a SentencePiece model, a tiktoken file, a
+            tekken.json; or a folder that holds one of these, or GPT-2's two files (`formats`).
+        eos: the end-of-document token; left out, what tokenizer_config.json beside it or the file itself says.
+        bos: the token that begins every document, exactly once; left out, none is put, whatever the files say.
         fast: use a faster library where it gives the same ids (`engines`); False: the stock library, always.
 
     Raises:
@@ -253,6 +278,6 @@ def load_tokenizer(name_or_path: str | Path = "default", *, eos: str | None = No
     """
     path = DEFAULT if str(name_or_path) == "default" else Path(name_or_path)
     name = "default" if str(name_or_path) == "default" else path.resolve().name
-    if name == "tokenizer.json":
+    if name in ("tokenizer.json", "tokenizer.model"):
         name = path.resolve().parent.name
-    return Tokenizer(name, Definition.read(path, eos), fast=fast)
+    return Tokenizer(name, Definition.read(path, eos, bos), fast=fast)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from tests.token_files import letter_tokenizer, save_tokenizer, small_bpe, unigram_tokenizer, word_tokenizer
@@ -57,6 +59,28 @@ def _nothing(folder: Path) -> Path:
     return folder / "gpt2"
 
 
+def _nothing_in_it(folder: Path) -> Path:
+    (folder / "readme.txt").write_text("x", encoding="utf-8")
+    return folder
+
+
+def _foreign(folder: Path) -> Path:
+    (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "Magic"}}', encoding="utf-8")
+    return folder
+
+
+def _other_json(folder: Path) -> Path:
+    (folder / "tokenizer.json").write_text('{"model": 5, "vocab": 6, "config": 7}', encoding="utf-8")
+    return folder
+
+
+def _moved(folder: Path) -> Path:
+    data = json.loads(SMALL)
+    data["added_tokens"].append({**data["added_tokens"][0], "id": 700, "content": "<moved>"})
+    (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    return folder
+
+
 def _empty(folder: Path) -> Path:
     (folder / "tokenizer.model").write_bytes(b"\0")
     return folder
@@ -82,10 +106,14 @@ def _latin(folder: Path) -> Path:
     ("make", "message"),
     [
         (_nothing, "no tokenizer .*gpt2.*not downloaded"),
-        (_empty, "holds no tokenizer.json.*found tokenizer.model"),
-        (_broken, "cannot be read as a Hugging Face tokenizer.json"),
+        (_nothing_in_it, "holds no tokenizer .*found readme.txt.*expected a tokenizer.json, a SentencePiece"),
+        (_empty, "tokenizer.model cannot be read as a tokenizer: it is none of a tokenizer.json, a SentencePiece"),
+        (_broken, "cannot be read as a tokenizer: it is none of"),
+        (_foreign, "cannot be read as a Hugging Face tokenizer.json"),
+        (_other_json, "cannot be read as a tokenizer: JSON, but none of"),
         (_broken_config, "tokenizer_config.json is not valid JSON"),
-        (_latin, "cannot be read as a Hugging Face tokenizer.json"),
+        (_latin, "cannot be read as a tokenizer: it is none of"),
+        (_moved, "added token '<moved>' the id 700, but the library loads it with 600"),
     ],
 )
 def test_what_cannot_be_loaded_is_named(make: Callable[[Path], Path], message: str, tmp_path: Path) -> None:
@@ -114,10 +142,16 @@ def _fingerprint(folder: Path, change: Callable[[dict[str, Any]], Any], eos: str
     return Definition.read(folder, eos).fingerprint()
 
 
+PADDING = {"strategy": "BatchLongest", "direction": "Left", "pad_to_multiple_of": 8, "pad_id": 1}
+PADDING |= {"pad_type_id": 0, "pad_token": "<|pad|>"}
+POST = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}
 SAME: dict[str, Callable[[dict[str, Any]], Any]] = {
     "order of keys": lambda data: _shuffled(data, random.Random(5)),
     "truncation": lambda data: data.update(truncation={"max_length": 9, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}),
+    "padding": lambda data: data.update(padding=PADDING),
+    "post-processor": lambda data: data.update(post_processor=POST),
     "decoder": lambda data: data.update(decoder=None),
+    "dropout, which is off": lambda data: data["model"].update(dropout=0.1),
     "merges as strings": lambda data: data["model"].update(merges=[" ".join(pair) for pair in data["model"]["merges"]]),
     "defaults left out": lambda data: data["model"].pop("unk_token"),
 }  # fmt: skip
@@ -128,9 +162,20 @@ OTHER: dict[str, Callable[[dict[str, Any]], Any]] = {
     "normaliser": lambda data: data.update(normalizer={"type": "NFC"}),
     "pre-tokeniser": lambda data: data["pre_tokenizer"]["pretokenizers"][1].update(add_prefix_space=True),
     "an added token": lambda data: data["added_tokens"].append({**data["added_tokens"][0], "id": 600, "content": "<x>"}),
+    "an added token's flags": lambda data: data["added_tokens"][1].update(lstrip=True),
+    "a token of another name": lambda data: data["model"]["vocab"].update({"unheard": data["model"]["vocab"].pop(_unmerged(data))}),
+    "unknown token": lambda data: data["model"].update(unk_token="a"),
+    "bytes of what is unknown": lambda data: data["model"].update(byte_fallback=True),
+    "a regular expression": lambda data: data["pre_tokenizer"]["pretokenizers"][0].update(pattern={"Regex": r"\d+"}),
     "special flag": lambda data: data["added_tokens"][1].update(special=False),
     "merges ignored": lambda data: data["model"].update(ignore_merges=True),
 }  # fmt: skip
+
+
+def _unmerged(data: dict[str, Any]) -> str:
+    """A token that no merge makes or needs, so that it can change its name."""
+    used = {part for pair in data["model"]["merges"] for part in (*pair, "".join(pair))}
+    return next(t for t in data["model"]["vocab"] if t not in used and not t.startswith("<|"))
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -148,6 +193,48 @@ def test_what_may_change_an_id_changes_the_fingerprint(name: str, tmp_path: Path
 def test_another_end_is_another_fingerprint(tmp_path: Path) -> None:
     """The separator is part of what a trainer must know."""
     assert _fingerprint(tmp_path, lambda data: None, eos="<|pad|>") != _fingerprint(tmp_path, lambda data: None)
+
+
+PLAIN = json.loads(SMALL)
+MERGES = PLAIN["model"]["merges"]
+
+
+def _of(folder: Path, data: dict[str, Any], eos: str = "<|endoftext|>", bos: str | None = None) -> str:
+    (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    return Definition.read(folder / "tokenizer.json", eos, bos).fingerprint()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, len(MERGES) - 1), st.integers(0, len(MERGES) - 1), st.sampled_from(["swap", "remove", "move"]))
+def test_any_one_merge_changes_the_fingerprint(tmp_path: Path, one: int, other: int, how: str) -> None:
+    """Two changed places, one left out, one moved: each makes another tokenizer."""
+    merges = [list(pair) for pair in MERGES]
+    if how == "swap":
+        merges[one], merges[other] = merges[other], merges[one]
+    elif how == "remove":
+        del merges[one]
+    else:
+        merges.insert(other, merges.pop(one))
+    changed = _of(tmp_path, {**PLAIN, "model": {**PLAIN["model"], "merges": merges}})
+    assert (changed == _of(tmp_path, PLAIN)) == (merges == MERGES)
+
+
+def test_every_policy_has_its_own_fingerprint(tmp_path: Path) -> None:
+    """What ends a document and what begins it, or that nothing does."""
+    choices = [("<|endoftext|>", None), ("<|pad|>", None), ("<|endoftext|>", "<|pad|>"), ("<|pad|>", "<|endoftext|>")]
+    assert len({_of(tmp_path, PLAIN, eos, bos) for eos, bos in choices}) == len(choices)
+
+
+def test_what_begins_a_document_must_exist_and_end_none(tmp_path: Path) -> None:
+    """An unknown BOS is an error that names the tokens that could be meant, and so is one that is the EOS."""
+    folder = save_tokenizer(tmp_path / "t", unigram_tokenizer(), {"eos_token": "</s>", "bos_token": "<s>"})
+    with pytest.raises(
+        TokenizerError, match=r"bos names '<bos>'.*there is no such token. Set bos to one of: <s>, <unk>"
+    ):
+        load_tokenizer(folder, bos="<bos>")
+    with pytest.raises(TokenizerError, match=r"bos names '</s>'.*that token ends one. Set bos to one of: <s>, <unk>\."):
+        load_tokenizer(folder, bos="</s>")
+    assert load_tokenizer(folder).bos is None, "what the files say of BOS must not put one"
 
 
 def test_the_fingerprint_of_the_default_is_known() -> None:

@@ -23,6 +23,7 @@ from tokenization.probes import PROBES
 from tokenization.tokenizer import DEFAULT, load_tokenizer
 
 default = load_tokenizer()
+with_bos = load_tokenizer(bos="<|pad|>")
 stock = Tokenizer.from_file(str(DEFAULT / "tokenizer.json"))
 
 
@@ -79,6 +80,39 @@ def test_empty_documents_keep_their_place() -> None:
     encoded = default.encode_documents(["a", "", "b", "", "c"])
     assert encoded.lengths.tolist() == [2, 1, 2, 1, 2]
     assert len(encoded.ids) == 8
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(hostile_text, max_size=6))
+def test_every_document_begins_with_exactly_one_bos(texts: list[str]) -> None:
+    """Where one is asked for: before each document, counted in its length, and nowhere else."""
+    plain = default.encode_documents(texts)
+    encoded = with_bos.encode_documents([*texts, "<|pad|>", ""])
+    ends = np.cumsum(encoded.lengths)
+    assert encoded.ids[ends - encoded.lengths].tolist() == [1] * (len(texts) + 2)
+    assert encoded.ids[ends - 1].tolist() == [0] * (len(texts) + 2)
+    assert ((encoded.ids == 1).sum(), (encoded.ids == 0).sum()) == (len(texts) + 2, len(texts) + 2)
+    assert encoded.lengths[:-2].tolist() == (plain.lengths + 1).tolist()
+    assert encoded.lengths[-1] == 2
+    assert encoded.ids[encoded.ids != 1][: len(plain.ids)].tolist() == plain.ids.tolist()
+    assert encoded.ids.dtype == np.uint16
+
+
+def test_bos_stands_on_the_card() -> None:
+    """The file says what begins its documents; without BOS it says that nothing does."""
+    assert (with_bos.card().bos, with_bos.card().bos_id) == ("<|pad|>", 1)
+    assert (default.card().bos, default.card().bos_id) == (None, None)
+    assert with_bos.encode_batch(["a"])[0].tolist() == default.encode_batch(["a"])[0].tolist()
+
+
+def test_hidden_names_cannot_be_guessed(tmp_path: Path) -> None:
+    """What special tokens are renamed to, in models of whole words, is not in the power of a page."""
+    names = set()
+    for number in range(2):
+        loaded = load_tokenizer(save_tokenizer(tmp_path / str(number), unigram_tokenizer(), {"eos_token": "</s>"}))
+        names |= {token for token in loaded._backend.get_vocab() if token.startswith("\ufdd0")}
+        assert not np.isin(loaded.encode_batch(["\ufdd02\ufdd0 a"])[0], [1, 2]).any()
+    assert len(names) == 6
 
 
 def test_nothing_to_encode() -> None:

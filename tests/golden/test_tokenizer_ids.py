@@ -1,0 +1,85 @@
+"""Ids of real documents are those of the tokenizers' own libraries, for every known tokenizer and for ours.
+
+    python -m tests.golden.test_tokenizer_ids [NAME ..]
+
+does all documents, not a sample: some minutes a tokenizer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.known_tokenizers import KNOWN, known
+from tests.tokenizer_oracles import oracle, real_texts
+from tokenization.tokenizer import Tokenizer, load_tokenizer
+
+NAMES = ("default", "gpt2", "llama3", "llama4", "qwen", "deepseek", "mistral_v1", "mistral_v3", "mistral_v7", "tekken")
+SAMPLE = 41
+"""One document in so many is compared in the tests."""
+
+
+def _load(name: str, *, fast: bool = True) -> Tokenizer:
+    return (
+        load_tokenizer(fast=fast) if name == "default" else load_tokenizer(known(name), eos=KNOWN[name][1], fast=fast)
+    )
+
+
+def _groups(texts: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
+    rest = iter(texts)
+    while group := list(islice(rest, 256)):
+        yield group
+
+
+def _compare(name: str, texts: Iterable[tuple[str, str]]) -> tuple[Counter[str], Counter[str], list[str]]:
+    """Documents and tokens of each file, and the documents whose ids differ."""
+    ours, theirs = _load(name), oracle(name)
+    documents: Counter[str] = Counter()
+    tokens: Counter[str] = Counter()
+    other = []
+    for group in _groups(texts):
+        ids, lengths = ours.encode_batch([text for _, text in group])
+        for (file, text), row in zip(group, np.split(ids, np.cumsum(lengths)[:-1]), strict=True):
+            expected = theirs(text)
+            documents[file] += 1
+            tokens[file] += len(expected)
+            if row.tolist() != expected:
+                other.append(text)
+    return documents, tokens, other
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_real_documents_have_the_ids_of_the_tokenizers_own_library(name: str, test_data: Path) -> None:
+    """Every 41st document, in dozens of languages: not one id differs."""
+    sample = [pair for number, pair in enumerate(real_texts(test_data)) if number % SAMPLE == 0]
+    documents, tokens, other = _compare(name, sample)
+    assert documents.total() > 500
+    assert tokens.total() > 100_000
+    assert other == []
+
+
+def main() -> None:
+    """Compare everything, print the counts, exit 1 if an id differs."""
+    data = Path(os.environ.get("CORPUSMILL_TEST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    failed = False
+    for name in sys.argv[1:] or NAMES:
+        begun = time.process_time()
+        documents, tokens, other = _compare(name, real_texts(data))
+        failed |= bool(other)
+        counts = ", ".join(f"{file} {n:,}/{tokens[file]:,}" for file, n in documents.items())
+        print(f"{name}: {documents.total():,} documents, {tokens.total():,} tokens, {len(other)} differ", end="")
+        print(f" ({time.process_time() - begun:.0f} s, {_load(name).engine}): {counts}", flush=True)
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
