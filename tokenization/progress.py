@@ -88,6 +88,14 @@ class History:
         lineage = self.lineage(run)
         return lineage[-1] if lineage else None
 
+    def latest_checkpoint(self, run: str | None = None) -> Entry | None:
+        """The last line of the newest lineage that names a checkpoint: where to resume; None if there is none."""
+        return next((entry for entry in reversed(self.lineage(run)) if entry.checkpoint is not None), None)
+
+    def of_checkpoint(self, checkpoint: str) -> Entry | None:
+        """The last line, of any lineage, that names this checkpoint: where to go back to; None if there is none."""
+        return next((entry for entry in reversed(self.entries) if entry.checkpoint == checkpoint), None)
+
     def thresholds_passed(self, every: int, run: str | None = None) -> Iterator[tuple[int, Entry]]:
         """For k = 1, 2, ..: the first line of the newest lineage with a checkpoint and tokens_seen >= k * every.
 
@@ -122,10 +130,9 @@ class ProgressLedger:
         *,
         tokenizer: str,
         token_files: Sequence[str],
-        parent: str | None = None,
+        after: Entry | None = None,
         tokens_seen: SupportsIndex = 0,
         step: SupportsIndex = 0,
-        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Attempt:
         """Append the first line of a new attempt, which makes it the newest one; on one rank only.
 
@@ -133,22 +140,26 @@ class ProgressLedger:
             run: name of the training.
             tokenizer: `TokenFile.metadata.tokenizer.fingerprint`.
             token_files: `TokenFile.seal` of each file.
-            parent: id of the attempt that wrote the checkpoint (`Attempt.id`; keep it in the checkpoint).
-            tokens_seen, step, checkpoint: of that checkpoint; 0, 0 and None for a training that begins anew.
+            after: the line of the checkpoint that it goes on from (`History.latest_checkpoint`, `of_checkpoint`).
+            tokens_seen, step: where a training stands that goes on from a checkpoint without a line; with `after`
+                its own count.
 
         Raises:
             ProgressError: a value cannot be, or the line cannot be written.
         """
+        if after:
+            tokens_seen, step = after.tokens_seen, after.step
         attempt = Attempt(
             self,
             run=run,
             attempt=secrets.token_hex(8),
-            parent=parent,
+            parent=after.attempt if after else None,
             resumed_at=tokens_seen,
             token_files=token_files,
             tokenizer=tokenizer,
         )
-        attempt.append(tokens_seen, step, checkpoint)
+        checkpoint, sha256 = (after.checkpoint, after.checkpoint_sha256) if after else (None, None)
+        attempt.append(tokens_seen, step, checkpoint, sha256=sha256)
         return attempt
 
     def read(self) -> History:
@@ -194,7 +205,7 @@ class Attempt:
 
     @property
     def id(self) -> str:
-        """What a checkpoint keeps, so that an attempt which goes on from it can name its parent."""
+        """Differs from that of any other attempt: good in names of checkpoints, so that none is ever overwritten."""
         return str(self._same["attempt"])
 
     def append(

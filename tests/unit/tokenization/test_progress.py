@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import subprocess
@@ -25,13 +26,9 @@ SEAL, FINGERPRINT = "5" * 64, "f" * 64
 REPO = Path(__file__).resolve().parents[3]
 
 
-def begin(ledger: ProgressLedger, run: str = "small", parent: Entry | None = None, **changes: Any) -> Attempt:
+def begin(ledger: ProgressLedger, run: str = "small", after: Entry | None = None) -> Attempt:
     """A new attempt, that goes on from a line's checkpoint if one is given."""
-    resumed: dict[str, Any] = {}
-    if parent:
-        resumed = {"parent": parent.attempt, "tokens_seen": parent.tokens_seen, "step": parent.step}
-        resumed["checkpoint"] = parent.checkpoint
-    return ledger.begin(run, **{"tokenizer": FINGERPRINT, "token_files": [SEAL], **resumed, **changes})
+    return ledger.begin(run, tokenizer=FINGERPRINT, token_files=[SEAL], after=after)
 
 
 def entry(**changes: Any) -> Entry:
@@ -104,9 +101,7 @@ def test_a_ledger_that_is_not_there_is_empty(tmp_path: Path) -> None:
         ({"tokenizer": "gpt2"}, "tokenizer: expected"),
         ({"token_files": SEAL}, "token_files: expected a list of seals"),
         ({"token_files": ["x"]}, "token_files"),
-        ({"parent": "not an id"}, "parent"),
-        ({"checkpoint": ""}, "checkpoint"),
-        ({"checkpoint": b"bytes"}, "checkpoint"),
+        ({"step": -1}, "step"),
     ],
 )
 def test_what_cannot_be_is_not_written(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -150,7 +145,7 @@ def test_a_training_that_goes_back(tmp_path: Path) -> None:
     kept = first.append(100, 10, "a-10")
     first.append(200, 20, "a-20")
     assert [k for k, _ in ledger.thresholds_passed(90)] == [1, 2]
-    second = begin(ledger, parent=kept)
+    second = begin(ledger, after=kept)
     assert ledger.latest() == ledger.read().entries[-1]
     assert [k for k, _ in ledger.thresholds_passed(90)] == [1]
     first.append(900, 90, "a-90")  # a process that nobody stopped
@@ -158,14 +153,27 @@ def test_a_training_that_goes_back(tmp_path: Path) -> None:
     last = second.append(290, 29, "b-29")
     assert ledger.latest() == last
     assert [(k, e.checkpoint) for k, e in ledger.thresholds_passed(90)] == [(1, "a-10"), (2, "b-29"), (3, "b-29")]
-    assert [e.tokens_seen for e in ledger.read().lineage()] == [0, 100, 100, 150, 290]
+    history = ledger.read()
+    assert [e.tokens_seen for e in history.lineage()] == [0, 100, 100, 150, 290]
+    assert history.latest_checkpoint() == last
+    found = [history.of_checkpoint(name) for name in ("a-90", "a-10")]
+    assert [(e.tokens_seen, e.attempt) for e in found if e] == [(900, first.id), (100, second.id)]
+    assert history.of_checkpoint("gone") is None
+
+
+def test_a_training_that_began_before_its_ledger(tmp_path: Path) -> None:
+    """Its first line stands for every threshold that it had passed, once there is a checkpoint."""
+    ledger = ProgressLedger(tmp_path / "p")
+    attempt = ledger.begin("old", tokenizer=FINGERPRINT, token_files=[], tokens_seen=25, step=3)
+    attempt.append(31, 4, "c")
+    assert [(k, e.tokens_seen) for k, e in ledger.thresholds_passed(10)] == [(1, 31), (2, 31), (3, 31)]
 
 
 def test_runs_in_one_ledger(tmp_path: Path) -> None:
     """Each run has its own newest lineage; a run that branches off another one keeps its past."""
     ledger = ProgressLedger(tmp_path / "p")
     first = begin(ledger, "one").append(50, 5, "one-5")
-    branch = begin(ledger, "two", parent=first)
+    branch = begin(ledger, "two", after=first)
     branch.append(80, 8, "two-8")
     begin(ledger, "three")
     assert [e.checkpoint for _, e in ledger.thresholds_passed(40, "two")] == ["one-5", "two-8"]
@@ -179,7 +187,10 @@ def test_a_line_without_checkpoint_passes_no_threshold(tmp_path: Path) -> None:
     ledger = ProgressLedger(tmp_path / "p")
     attempt = begin(ledger)
     attempt.append(30, 3)
-    attempt.append(35, 4, "c")
+    assert ledger.read().latest_checkpoint() is None
+    kept = attempt.append(35, 4, "c")
+    attempt.append(38, 5)
+    assert ledger.read().latest_checkpoint() == kept
     assert [(k, e.tokens_seen) for k, e in ledger.thresholds_passed(10)] == [(1, 35), (2, 35), (3, 35)]
 
 
@@ -417,7 +428,7 @@ def test_a_disk_that_does_not_keep_its_word(monkeypatch: pytest.MonkeyPatch, tmp
     ledger = ProgressLedger(tmp_path / "p")
     attempt = begin(ledger)
     with monkeypatch.context() as patch:
-        patch.setattr(progress.os, "fsync", failing(errno.EIO))
+        patch.setattr(os, "fsync", failing(errno.EIO))
         with pytest.raises(ProgressError, match="Input/output error"):
             attempt.append(10, 1, "c")
     attempt.append(10, 1, "c")
@@ -430,7 +441,7 @@ def test_a_lock_that_nobody_gives_back(monkeypatch: pytest.MonkeyPatch, tmp_path
     attempt = begin(ledger)
     monkeypatch.setattr(progress, "_LOCK_SECONDS", 0.05)
     with ledger.path.open("rb") as stream:
-        progress.fcntl.flock(stream, progress.fcntl.LOCK_EX)
+        fcntl.flock(stream, fcntl.LOCK_EX)
         with pytest.raises(ProgressError, match="another process has held its lock"):
             attempt.append(10, 1)
     assert attempt.append(10, 1) == ledger.latest()
