@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from tokenization.layout import Block, Header, TokenizerCard
 from tokenization.rules import Checked
-from tokenization.seal import Seal, add_seal, hash_block
+from tokenization.seal import Seal, add_seal
 from tokenization.token_file import TokenFileWriter
 from tokenization.tokenizer import DEFAULT
 
@@ -158,11 +159,11 @@ def write_recklessly(path: Path, header: Header, change: Callable[[Block], Block
 def reseal(data: bytes, seal: Seal, path: Path) -> Path:
     """Write a file of these bytes, of which none moved since `seal` was made, with checksums that fit them."""
     path.write_bytes(data[: seal.end.end] + data[seal.footer.start :])
-    with path.open("rb") as stream:
-        blocks = [
-            hash_block(stream.fileno(), head.start, body.end)
-            for head, body in zip(seal.heads, seal.bodies, strict=True)
-        ]
+    parts = (
+        [dataclasses.replace(r, sha256=sha256(data[r.start : r.end]).hexdigest()) for r in regions]
+        for regions in (seal.heads, seal.bodies)
+    )
+    blocks = list(zip(*parts, strict=True))
     add_seal(path, blocks, seal.end.start)
     return path
 

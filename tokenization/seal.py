@@ -185,7 +185,7 @@ def _content(text: bytes, seal_start: int, seal_end: int, size: int, where: str)
         version, stated_start, footer = content["seal"], content["seal_start"], content["footer"]["bytes"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise TokenFileError(f"{where}: the seal at byte {seal_start} is no seal: {repr(error)[:200]}.") from error
-    if version != SEAL_VERSION:
+    if version is True or version != SEAL_VERSION:
         raise TokenFileError(
             f"{where}: the seal has version {version!r:.40}; this version of corpusmill reads {SEAL_VERSION}."
         )
