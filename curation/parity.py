@@ -166,8 +166,7 @@ def reference_for(path: str, *, named: bool) -> TrainerTokenizer | None:
 def _load(config: PackConfig, *, fast: bool) -> Tokenizer:
     from tokenization.tokenizer import load_tokenizer
 
-    begin: dict[str, Any] = {} if config.bos is None else {"bos": config.bos}
-    return load_tokenizer(config.tokenizer, eos=config.eos, fast=fast, **begin)
+    return load_tokenizer(config.tokenizer, eos=config.eos, bos=config.bos, fast=fast)
 
 
 def _drawn(shards: Sequence[Shard], folder: Path | None, most: int) -> _Sample:

@@ -272,15 +272,26 @@ def _place(path: str | Path) -> Path:
 
 
 def _load_file(file: Path) -> TrainerTokenizer:
-    with file.open("rb") as stream:
-        start = stream.read(1)
-    if start == b"{":
-        return _tokenizer_json(file)
-    if find_spec("sentencepiece") is None:
-        raise MissingLibraryError(
-            f"{file}: the package sentencepiece, which a trainer reads it with, is not installed."
-        )
-    return _SentencePiece(file)
+    """By content, as the pipeline tells kinds: Llama 3 calls its tiktoken file tokenizer.model."""
+    from tokenization.formats_tiktoken import is_ranks
+
+    raw = file.read_bytes()
+    if is_ranks(raw):
+        from tokenization.parity_tiktoken import load_ranks
+
+        return load_ranks(file, raw)
+    if raw[:1] != b"{":
+        if find_spec("sentencepiece") is None:
+            raise MissingLibraryError(
+                f"{file}: the package sentencepiece, which a trainer reads it with, is not installed."
+            )
+        return _SentencePiece(file)
+    data = _read(file)
+    if isinstance(data.get("vocab"), list) and isinstance(data.get("config"), dict):
+        from tokenization.parity_tiktoken import load_tekken
+
+        return load_tekken(file, data)
+    return _tokenizer_json(file)
 
 
 def _tokenizer_json(file: Path) -> TrainerTokenizer:
