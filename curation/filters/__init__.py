@@ -13,4 +13,5 @@ FILTERS: dict[str, str] = {
     "rules": "curation.filters.rules:Rules",
     "safety_model": "curation.filters.safety_model:SafetyModel",
     "safety_terms": "curation.filters.safety_terms:SafetyTerms",
+    "token_fit": "curation.filters.token_fit:TokenFit",
 }
