@@ -170,19 +170,33 @@ def place_of_block(
         TokenFileError: the arrays are not in the file as they are, say because they are compressed.
     """
     buffer = message(head, body)
-    batch = pa.ipc.read_record_batch(pa.ipc.read_message(buffer), schema)
+    try:
+        batch = pa.ipc.read_record_batch(pa.ipc.read_message(buffer), schema)
+    except (pa.ArrowException, OSError) as error:
+        raise TokenFileError(f"{body.name} cannot be read as an Arrow block: {error}. Pack again.") from error
     tokens, lengths, rows = batch.columns
+    n_sequences, n_pieces, n_tokens = (
+        batch.num_rows,
+        len(lengths.values),
+        batch.num_rows * schema.field(0).type.list_size,
+    )
     starts = []
-    for data in (
-        tokens.values.buffers()[1],
-        lengths.buffers()[1],
-        lengths.values.buffers()[1],
-        rows.values.buffers()[1],
+    # Arrow checks neither that an array is as long as its head says, nor that its memory is in the file.
+    for array, data, wanted in (
+        (tokens.values, tokens.values.buffers()[1], n_tokens),
+        (None, lengths.buffers()[1], n_sequences + 1),
+        (lengths.values, lengths.values.buffers()[1], n_pieces),
+        (rows.values, rows.values.buffers()[1], n_pieces),
     ):
+        kind = pa.int32() if array is None else array.type
         start = head.start + data.address - buffer.address if data is not None else -1
-        if not body.start <= start <= start + data.size <= body.end:
+        if not body.start <= start <= start + wanted * kind.byte_width <= body.end:
             raise TokenFileError(
-                f"{body.name}: its arrays do not lie in it as they are: it may be compressed. Pack again."
+                f"{body.name}: its arrays do not lie in it as they are: they may be compressed. Pack again."
+            )
+        if len(data) < wanted * kind.byte_width or (array is not None and len(array) < wanted):
+            raise TokenFileError(
+                f"{body.name}: an array is shorter than the {wanted} items it should have. Pack again."
             )
         starts.append(start)
-    return BlockPlace(starts[0], starts[1], starts[2], starts[3], len(lengths.values), batch.num_rows)
+    return BlockPlace(starts[0], starts[1], starts[2], starts[3], n_pieces, n_sequences)

@@ -60,7 +60,7 @@ def _check_golden(header: Header, encode: Callable[[str], Any], where: str) -> N
     card = header.tokenizer
     raise TokenizerError(
         f"{where}: packed with tokenizer {card.name}, fingerprint {card.fingerprint}; yours differs on {len(wrong)} of "
-        f"{len(header.golden_texts)} golden texts, first on {text[:60]!r} at token {at}: the file has "
+        f"{len(header.golden_texts)} golden texts, say on {text[:60]!r} at token {at}: the file has "
         f"{_around(golden, at)}, yours {_around(own, at)}.{_cause(wrong)}"
     )
 
@@ -70,20 +70,16 @@ def _around(ids: tuple[int, ...], at: int) -> str:
 
 
 def _cause(wrong: list[tuple[str, tuple[int, ...], tuple[int, ...]]]) -> str:
-    """The likely cause, if all differences have one face."""
-    extra = {
-        (own[: len(own) - len(golden)], own) for _, golden, own in wrong if own[len(own) - len(golden) :] == golden
-    }
-    if len(extra) == len(wrong):
-        return " It puts a token before each text: encode without special tokens (add_special_tokens=False)."
-    if all(
-        len(own) > len(golden) and (own[: len(golden)] == golden or own[1 : 1 + len(golden)] == golden)
-        for _, golden, own in wrong
-    ):
-        return " It puts tokens around each text: encode without special tokens (add_special_tokens=False)."
-    if all("<" in text or "[" in text for text, _, _ in wrong):
-        return (
-            " Only texts that spell special tokens differ: yours reads them as special, the file holds them as text. "
-            "Encode with split_special_tokens=True (Hugging Face) or encode_ordinary (tiktoken)."
+    """The likely cause, where all differences have one of two faces."""
+    inside = [text for text, golden, own in wrong if golden not in (own[: len(golden)], own[1 : 1 + len(golden)])]
+    if any("<" not in text and "[" not in text for text in inside):
+        return " Train with the tokenizer of the file, or pack again with yours."
+    causes = ""
+    if len(inside) < len(wrong):
+        causes += " It puts tokens before or behind each text: encode without (add_special_tokens=False)."
+    if inside:
+        causes += (
+            " Texts that spell special tokens differ: the file holds them as text, so yours must not read them as "
+            "special: split_special_tokens=True (Hugging Face), encode_ordinary (tiktoken)."
         )
-    return " Train with the tokenizer of the file, or pack again with yours."
+    return causes

@@ -101,7 +101,10 @@ class TokenFile:
         self._descriptor = os.open(self.path, os.O_RDONLY)
         for region in (self._seal.schema, self._seal.end, self._seal.footer):
             self._check(region)
-        self._schema = pa.ipc.read_schema(pa.py_buffer(read_region(self._descriptor, 8, self._seal.schema.end)))
+        try:
+            self._schema = pa.ipc.read_schema(pa.py_buffer(read_region(self._descriptor, 8, self._seal.schema.end)))
+        except (pa.ArrowException, OSError) as error:
+            raise TokenFileError(f"{self.path}, schema: cannot be read: {error}. {REMEDY}") from error
         self.metadata: Header = Header.from_schema(self._schema, str(self.path))
         """The header: tokenizer, counts, provenance."""
         if tokenizer is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +17,7 @@ import pytest
 
 from tests.token_files import small_block, small_header, write_small_file
 from tokenization.errors import TokenFileError
-from tokenization.reader import TokenFile
+from tokenization.reader import Read, TokenFile
 from tokenization.seal import read_seal
 
 
@@ -50,6 +53,115 @@ def test_other_indices(path: Path) -> None:
     for indices in ([0.5], [[1, 2]], 3, ["a"]):
         with pytest.raises(TypeError, match="must be a list of whole numbers"):
             file.__getitems__(indices)  # type: ignore[arg-type]
+
+
+READ = pytest.mark.parametrize("read", ["map", "copy"])
+
+
+@READ
+@pytest.mark.parametrize(
+    "indices",
+    [
+        [],
+        [3],
+        [39, 0, 16, 15],
+        [5, 5, 5],
+        [-1, -40],
+        list(range(40)),
+        np.arange(7, 33),
+        np.array([3, 1], np.uint8),
+        (1, 2),
+    ],
+    ids=str,
+)
+def test_batches_of_indices(indices: Any, read: Read, path: Path) -> None:
+    """One new int64 array in the order asked, across blocks, from any list of whole numbers."""
+    file = TokenFile(path, read=read)
+    found = file.__getitems__(indices)
+    assert (found.dtype, found.shape, found.flags.writeable) == (np.int64, (len(indices), 16), True)
+    assert all(np.array_equal(row, file[i]) for row, i in zip(found, indices, strict=True))
+
+
+@READ
+def test_large_batches_are_read_in_parts(read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts end where they must: any size of part gives the same."""
+    file = TokenFile(write_small_file(tmp_path / "t.arrow"), read=read)
+    indices = np.random.default_rng(1).integers(0, 40, 101)
+    expected = file.batch(indices)
+    for tokens_at_once in (1, 16, 48, 1600, 1616):
+        monkeypatch.setattr("tokenization.batch.TOKENS_AT_ONCE", tokens_at_once)
+        monkeypatch.setattr("tokenization.reader.TOKENS_AT_ONCE", tokens_at_once)
+        assert np.array_equal(file.__getitems__(indices), expected.tokens)
+        for one, other in zip(file.batch(indices), expected, strict=True):
+            assert np.array_equal(one, other)
+
+
+@READ
+@pytest.mark.parametrize("index", [slice(0, 0), slice(14, 18), slice(None), slice(-3, None), slice(39, 3, -7)], ids=str)
+def test_slices(index: slice, read: Read, path: Path) -> None:
+    """A new array of the file's own type."""
+    file = TokenFile(path, read=read)
+    found = file[index]
+    assert (found.dtype, found.flags.writeable) == (np.uint16, True)
+    assert np.array_equal(found, np.concatenate([small_block(small_header(), i).tokens for i in range(3)])[index])
+
+
+@READ
+@pytest.mark.parametrize("index", [40, -41, 2**62])
+def test_batches_with_indices_outside(index: int, read: Read, path: Path) -> None:
+    """Named, like single ones; nothing is read."""
+    file = TokenFile(path, read=read)
+    for ask in (file.__getitems__, file.batch):
+        with pytest.raises(IndexError, match=rf"sequence {index} of .*it has 40"):
+            ask([1, index])
+
+
+def test_both_ways_of_reading_are_the_same(path: Path) -> None:
+    """A map and positioned reads: equal rows, pieces and batches, after a pickle too."""
+    one, other = TokenFile(path), pickle.loads(pickle.dumps(TokenFile(path, read="copy")))
+    assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    assert all(
+        np.array_equal(a, b) for i in range(40) for a, b in zip(one.documents(i), other.documents(i), strict=True)
+    )
+    indices = [39, 2, 2, 17]
+    assert all(np.array_equal(a, b) for a, b in zip(one.batch(indices), other.batch(indices), strict=True))
+    assert not other[3].flags.writeable
+
+
+def test_a_file_that_is_cut_while_it_is_read(path: Path) -> None:
+    """With `copy` an error that says so; a map could only be killed."""
+    file = TokenFile(path, read="copy")
+    assert file[39].any()
+    os.truncate(path, read_seal(path).bodies[2].start + 10)
+    with pytest.raises(TokenFileError, match="it was cut while it was open"):
+        file[39]
+    with pytest.raises(TokenFileError, match="it was cut while it was open"):
+        file.__getitems__([32, 39])
+
+
+def test_threads(path: Path) -> None:
+    """Eight threads that look up blocks at the same time read the same."""
+    expected = TokenFile(path)[:]
+    for _ in range(20):
+        file = TokenFile(path, verify="lazy")
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda i, file=file: (file[i], file.batch([i])), range(40)))
+        assert all(np.array_equal(row, expected[i]) for i, (row, _) in enumerate(found))
+        assert all(np.array_equal(batch.tokens[0], expected[i]) for i, (_, batch) in enumerate(found))
+
+
+@READ
+def test_views_outlive_release_and_close(read: Read, path: Path) -> None:
+    """Pages that were given back come back; a closed file reads nothing new."""
+    with TokenFile(path, read=read) as file:
+        row = file[20]
+        before = row.copy()
+        file.release()
+        assert np.array_equal(row, before)
+        assert np.array_equal(file[20], before)
+    assert np.array_equal(row, before)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        TokenFile.__getitem__(file, 39)
 
 
 def test_sequences_are_read_only_views(path: Path) -> None:
@@ -127,7 +239,7 @@ def test_no_descriptor_is_left(path: Path) -> None:
 def test_it_needs_pyarrow_and_numpy_only() -> None:
     """A trainer imports no tokenizer, no configuration, nothing of the pipeline."""
     code = (
-        "import sys, tokenization.reader; "
+        "import sys, tokenization.reader, tokenization.stream; "
         "names = {m.split('.')[0] for m in sys.modules}; "
         "print(sorted(names & {'curation', 'tokenizers', 'pydantic', 'yaml', 'numba', 'torch', 'pandas'}))"
     )
@@ -158,6 +270,19 @@ def test_a_damaged_head_is_refused_at_first_touch(path: Path) -> None:
     with pytest.raises(TokenFileError, match=r"block 1 \(head\)"):
         file[16]
     assert file[39].any()
+
+
+@READ
+@pytest.mark.parametrize("pickled", [False, True])
+def test_lazy_checks_a_block_at_first_touch(read: Read, pickled: bool, path: Path) -> None:
+    """The damaged block is named whatever is asked of it, each time; the others stay readable. Pickles stay lazy."""
+    _flip(path, read_seal(path).bodies[1].start + 20)
+    file = TokenFile(path, verify="lazy", read=read)
+    file = pickle.loads(pickle.dumps(file)) if pickled else file
+    for ask in (file.__getitem__, file.documents, lambda i: file.__getitems__([0, i]), lambda i: file.batch([i, 39])):
+        with pytest.raises(TokenFileError, match=r"block 1: bytes .* are not those that were written"):
+            ask(16)
+    assert len(file.batch([0, 15, 32, 39]).tokens) == 4
 
 
 def test_damaged_tokens_are_found_when_asked(path: Path) -> None:
@@ -193,5 +318,7 @@ def test_wrong_arguments(path: Path) -> None:
     """A missing file is a FileNotFoundError; an unknown mode is named."""
     with pytest.raises(FileNotFoundError):
         TokenFile(path.with_name("missing.arrow"))
+    with pytest.raises(ValueError, match="'map' or 'copy', found 'mmap'"):
+        TokenFile(path, read="mmap")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'none', 'lazy' or 'all', found 'some'"):
         TokenFile(path, verify="some")  # type: ignore[arg-type]
