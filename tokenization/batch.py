@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "Fields", "Pack", "copy_tokens", "lay_out"]
+__all__ = ["Batch", "Fields", "Pack", "checked_type", "copy_tokens", "lay_out"]
 
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
@@ -78,11 +78,7 @@ def lay_out(
         ValueError: another type than int64 and int32, unknown fields, or 2**31 tokens and more.
         TokenFileError: borders in a file are damaged.
     """
-    kind = np.dtype(dtype)
-    if kind not in (np.int64, np.int32):
-        raise ValueError(f"dtype must be int64 or int32, found {kind}: no embedding takes others")
-    if fields not in ("all", "tokens"):
-        raise ValueError(f"fields must be 'all' or 'tokens', found {fields!r}")
+    kind = checked_type(dtype, fields)
     if len(rows) * seq_len >= 2**31:
         raise ValueError(
             f"{len(rows)} sequences of {seq_len} tokens: cu_seqlens counts below 2**31. Make batches smaller"
@@ -123,6 +119,20 @@ def lay_out(
         files=files,
         step=step,
     )
+
+
+def checked_type(dtype: npt.DTypeLike, fields: str) -> np.dtype[Any]:
+    """The type of tokens and positions.
+
+    Raises:
+        ValueError: another type than int64 and int32, or unknown fields.
+    """
+    kind = np.dtype(dtype)
+    if kind not in (np.int64, np.int32):
+        raise ValueError(f"dtype must be int64 or int32, found {kind}: no embedding takes others")
+    if fields not in ("all", "tokens"):
+        raise ValueError(f"fields must be 'all' or 'tokens', found {fields!r}")
+    return kind
 
 
 def copy_tokens(pack: Pack, rows: Numbers, out: Array, places: Numbers | slice = slice(None)) -> None:

@@ -29,7 +29,7 @@ LARGEST_SUM = 2**31
 
 
 def whole_weights(weights: Sequence[float]) -> tuple[int, ...]:
-    """The same proportions in whole numbers, exact for decimal fractions, else to one part in a billion.
+    """The same proportions in whole numbers, exact for decimal fractions, else to a billionth of the whole.
 
     Raises:
         ValueError: a weight is not a number above 0.

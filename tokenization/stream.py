@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokenization.batch import Batch, Fields, lay_out
+from tokenization.batch import Batch, Fields, checked_type, lay_out
 from tokenization.errors import TokenFileError
 from tokenization.golden import TrainerTokenizer
 from tokenization.order import Order, whole_weights
@@ -110,7 +110,7 @@ class TokenStream:
         self.batch_size, self.rank, self.world, self.epochs = batch_size, rank, world, epochs
         self.drop_last = drop_last
         self._fields: Fields = fields
-        self._dtype = np.dtype(dtype)
+        self._dtype = checked_type(dtype, fields)
         self._order = self._make_order(operator.index(seed), shuffle, weights)
         self._step = 0
         self._anchor = (0, 0)
@@ -197,6 +197,10 @@ class TokenStream:
             after: the last step that was trained, `batch.step`; needed where workers read ahead. None: what was iterated.
         """
         step = self._step if after is None else operator.index(after) + 1
+        if step < self._anchor[0]:
+            raise ValueError(
+                f"after step {step - 1}: this stream began at step {self._anchor[0]}, with another batch size"
+            )
         weights = self._order.weights
         return {
             "version": STATE_VERSION,
