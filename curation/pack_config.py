@@ -31,7 +31,8 @@ class MixConfig(BaseModel):
     quarter of its documents a third time, chosen by a hash of doc_id, so the choice is the same in every run."""
     weights: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """Pattern -> share of all tokens wanted; the sum need not be 1. Every document must fit a pattern. Epochs follow:
-    as many tokens as `max_epochs` allows while the shares hold and no group is repeated more often than that."""
+    as many tokens as pack every document at least once while the shares hold; fewer where a group would be packed more
+    than `max_epochs` times. Held-out documents do not count."""
     max_epochs: float = Field(default=4, ge=1, le=1000)
     """With `weights`: how often a document is packed at most. Up to 4 epochs teach nearly as much as new text
     (arXiv 2305.16264, figure 1)."""

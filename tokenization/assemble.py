@@ -159,15 +159,16 @@ class Assembly:
                         pa.array(np.arange(first, last)),
                         *self.parts.who(documents, WHO).columns,
                         pa.array(np.full(end - begin, window.copy, np.int32)),
-                        pa.array(self.parts.lengths.take(documents).astype(np.int64)),
+                        pa.array(self._lengths(first, last)),
                         *(pa.array(column[begin:end]) for column in places),
                     ]
                     writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=ROW_GROUP)
 
     def _lengths(self, begin: int, end: int) -> Ints:
         """Tokens of rows begin .. end."""
-        lengths: Ints = self.parts.lengths.take(self.rows.documents_of(begin, end)).astype(np.int64)
-        return lengths
+        if self.rows.is_plain:
+            return self.parts.lengths.read(begin, end).astype(np.int64)
+        return self.parts.lengths.take(self.rows.documents_of(begin, end)).astype(np.int64)
 
     def _places(self, window: Window, n_sequences: int) -> tuple[Ints, ...]:
         """sequence, offset, pieces, last_sequence and last_offset of the rows of a window."""

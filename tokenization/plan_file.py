@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,9 +51,8 @@ class PlanFile:
         self.seq_len = seq_len
         self.cut_documents = 0
         self._stack = ExitStack()
-        kinds: tuple[npt.DTypeLike, ...] = (np.int32 if n_rows < 2**31 else np.int64, np.int32, np.int32, np.int64)
-        self._row, self._start, self._length, self._first_piece = (self._spool(folder, kind) for kind in kinds)
-        self._pieces = (self._row, self._start, self._length)
+        self._pieces = self._spool(folder, np.int32 if n_rows < 2**31 else np.int64, 3)  # row, start, length
+        self._first_piece = self._spool(folder, np.int64, 1)
         self._windows: list[tuple[int, int, int, int, int]] = []  # copy, first row, rows, pieces before, lead
 
     def __enter__(self) -> PlanFile:
@@ -73,7 +73,7 @@ class PlanFile:
 
     @property
     def n_pieces(self) -> int:
-        return len(self._row)
+        return len(self._pieces)
 
     def append(self, copy: int, first_row: int, plan: Plan) -> None:
         """Add the plan of the rows that follow.
@@ -83,9 +83,7 @@ class PlanFile:
         """
         before = self.n_pieces
         self._windows.append((copy, first_row, plan.n_documents, before, plan.lead))
-        self._row.append(plan.document + first_row)
-        self._start.append(plan.start)
-        self._length.append(plan.length)
+        self._pieces.append(np.stack([plan.document + first_row, plan.start, plan.length], axis=1))
         self._first_piece.append(plan.first_piece[1 if plan.lead else 0 : -1] + before)
         self.cut_documents += len(np.unique(plan.document[plan.start > 0]))
 
@@ -105,7 +103,7 @@ class PlanFile:
                 sequence += n_inside
                 if n_inside < len(here):
                     break
-            row, start, length = (spool.read(before, end).astype(np.int64) for spool in self._pieces)
+            row, start, length = _columns(self._pieces.read(before, end))
             first_piece = np.concatenate([*borders, [end]]) - before
             plan = Plan(self.seq_len, n_rows, row - first_row, start, length, first_piece, lead)
             yield Window(copy, first_row, first, plan)
@@ -116,7 +114,7 @@ class PlanFile:
         if end == self.n_sequences:
             first = np.append(first, self.n_pieces)
         a, b = int(first[0]), int(first[-1])
-        row, start, length = (spool.read(a, b).astype(np.int64) for spool in self._pieces)
+        row, start, length = _columns(self._pieces.read(a, b))
         return Plan(self.seq_len, self.n_pieces, row, start, length, first - a)
 
     def take(self, sequences: Ints) -> Plan:
@@ -126,11 +124,16 @@ class PlanFile:
         inside = sequences + 1 < self.n_sequences
         last[inside] = self._first_piece.take(sequences[inside] + 1)
         of, number = numbered(last - first)
-        row, start, length = (spool.take(first[of] + number).astype(np.int64) for spool in self._pieces)
+        row, start, length = _columns(self._pieces.take(first[of] + number))
         borders = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
         return Plan(self.seq_len, self.n_pieces, row, start, length, borders)
 
-    def _spool(self, folder: Path, kind: npt.DTypeLike) -> Spool:
-        spool = Spool(folder, kind)
+    def _spool(self, folder: Path, kind: npt.DTypeLike, width: int) -> Spool:
+        spool = Spool(folder, kind, width)
         self._stack.callback(spool.close)
         return spool
+
+
+def _columns(pieces: npt.NDArray[np.integer[Any]]) -> Ints:
+    """Row, start and length of pieces: int64[3, n_pieces]."""
+    return np.ascontiguousarray(pieces.T, np.int64)

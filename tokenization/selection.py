@@ -52,6 +52,11 @@ class Rows:
     def __len__(self) -> int:
         return self.epochs[-1]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether row i is document i."""
+        return self._rows is None
+
     def documents_of(self, begin: int, end: int) -> Ints:
         """Documents of rows begin .. end: int64."""
         return np.arange(begin, end) if self._rows is None else self._rows.read(begin, end).astype(np.int64)

@@ -19,27 +19,35 @@ import numpy.typing as npt
 
 __all__ = ["Spool"]
 
-_TOUCHED = 1 << 14
-"""Places taken before the pages that they mapped are let go: at most 64 MB where each lies on 4 kB of its own."""
+_SMALL = 32 << 20
+"""Bytes of a row that may stay mapped: the whole of it is no burden."""
+_AT_ONCE = 1 << 10
+"""Numbers of a larger row taken before its pages are let go. Linux maps up to 64 kB around each: 64 MB."""
 
 
 class Spool:
-    """One row of numbers of one type. `append` it whole, then read it: what is read cannot be appended to."""
+    """One row of numbers of one type, or of groups of as many numbers. Arrays are [n] or [n, width].
 
-    def __init__(self, folder: Path, dtype: npt.DTypeLike) -> None:
+    `append` all, then read: what was taken from cannot be appended to.
+    """
+
+    def __init__(self, folder: Path, dtype: npt.DTypeLike, width: int = 1) -> None:
         """An empty row.
 
         Args:
             folder: where the file lies, without a name; it must exist.
+            width: numbers of a group. They lie together, so a group costs as much as a number.
 
         Raises:
             OSError: the file cannot be made.
         """
         self.dtype = np.dtype(dtype)
+        self._shape: tuple[int, ...] = (width,) if width > 1 else ()
+        self._bytes = self.dtype.itemsize * width
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by `close`
         self._map: mmap.mmap | None = None
         self._lock = threading.Lock()
-        self._length = self._touched = 0
+        self._length = 0
 
     def __len__(self) -> int:
         return self._length
@@ -53,10 +61,10 @@ class Spool:
         """
         if not len(values):
             return
-        kept = np.ascontiguousarray(values, self.dtype)
-        if (kept[[values.argmin(), values.argmax()]] != [values.min(), values.max()]).any():
+        bounds, kept = np.iinfo(self.dtype), np.ascontiguousarray(values, self.dtype)
+        if not bounds.min <= values.min() <= values.max() <= bounds.max:
             raise OverflowError(f"numbers {values.min()} to {values.max()} do not fit {self.dtype}")
-        view = kept.view(np.uint8).data
+        view = kept.reshape(-1).view(np.uint8).data
         while len(view):
             view = view[self._file.write(view) :]
         self._length += len(kept)
@@ -65,8 +73,8 @@ class Spool:
         """Numbers begin .. end, as an array of their own."""
         if not 0 <= begin <= end <= self._length:
             raise IndexError(f"{begin} to {end} is not inside a row of {self._length} numbers")
-        out = np.empty(end - begin, self.dtype)
-        view, place = out.view(np.uint8).data, begin * self.dtype.itemsize
+        out = np.empty((end - begin, *self._shape), self.dtype)
+        view, place = out.reshape(-1).view(np.uint8).data, begin * self._bytes
         while len(view):
             n_bytes = os.preadv(self._file.fileno(), [view], place)
             if not n_bytes:
@@ -77,15 +85,16 @@ class Spool:
     def take(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The numbers at some places, in any order. Safe in threads."""
         if not len(places):
-            return np.empty(0, self.dtype)
+            return np.empty((0, *self._shape), self.dtype)
         with self._lock:
             if self._map is None:
                 self._map = mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ)
-            self._touched += len(places)
-            full = self._touched >= _TOUCHED
-            self._touched = 0 if full else self._touched
-        taken: npt.NDArray[Any] = np.frombuffer(self._map, self.dtype)[places]
-        if full:
+        mapped: npt.NDArray[Any] = np.frombuffer(self._map, self.dtype).reshape(-1, *self._shape)
+        if mapped.nbytes <= _SMALL:
+            return mapped[places]
+        taken = np.empty((len(places), *self._shape), self.dtype)
+        for begin in range(0, len(places), _AT_ONCE):
+            taken[begin : begin + _AT_ONCE] = mapped[places[begin : begin + _AT_ONCE]]
             self._map.madvise(mmap.MADV_DONTNEED)
         return taken
 
