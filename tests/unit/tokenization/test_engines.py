@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,10 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, normalizers
 
+from tests.known_tokenizers import KNOWN, known
 from tests.strategies import hostile_text, markup_text
 from tests.token_files import save_tokenizer, small_bpe, unigram_tokenizer
 from tokenization import engines
 from tokenization import tokenizer as module
+from tokenization.engine_fastokens import load_fastokens
 from tokenization.errors import TokenizerError
 from tokenization.tokenizer import load_tokenizer
 from tokenization.trials import PIECES, trial_texts
@@ -99,10 +103,12 @@ def test_without_the_fast_library_the_stock_one_works(monkeypatch: pytest.Monkey
     assert np.array_equal(loaded.encode_batch(["Hello 漢字"])[0], stock.encode_batch(["Hello 漢字"])[0])
 
 
-def test_a_definition_that_is_not_byte_level_bpe_stays_with_the_stock_library(tmp_path: Path) -> None:
-    """Where the round trip could not prove the bytes, the reference encodes."""
+def test_a_definition_that_no_fast_engine_takes_stays_with_the_stock_library(tmp_path: Path) -> None:
+    """The reference encodes, and its name says why."""
     loaded = load_tokenizer(save_tokenizer(tmp_path / "t", unigram_tokenizer(), {"eos_token": "</s>"}))
-    assert loaded.engine.endswith("(not byte-level BPE)")
+    assert loaded.engine.endswith("(Unigram, not BPE)")
+    with pytest.raises(ValueError, match="not byte-level BPE"):
+        load_fastokens(json.loads(unigram_tokenizer().to_str()))
 
 
 def test_a_definition_that_the_fast_library_refuses_stays_with_the_stock_library(tmp_path: Path) -> None:
@@ -111,7 +117,7 @@ def test_a_definition_that_the_fast_library_refuses_stays_with_the_stock_library
     made.normalizer = normalizers.Sequence([normalizers.StripAccents(), normalizers.Lowercase()])
     loaded = load_tokenizer(save_tokenizer(tmp_path / "t", made, {"eos_token": "<|endoftext|>"}))
     assert loaded.engine.startswith("tokenizers")
-    assert "fastokens d" in loaded.engine
+    assert re.search(r"\(fastokens( [0-9.]+)? (differs on|does not take)", loaded.engine)
 
 
 Load = Callable[["Changed"], module.Tokenizer]
@@ -169,7 +175,7 @@ def ids_of(folder: Path, texts: Sequence[str]) -> list[int]:
 def test_a_library_that_differs_on_a_trial_text_is_not_used(trap: str, small: Path, load_with: Load) -> None:
     """One wrong id on one trial text is enough; the text stands in the engine's name, and all ids are right."""
     loaded = load_with(Changed(trap))
-    assert "(fastokens differs on the text " in loaded.engine
+    assert f"(fastokens {version('fastokens')} differs on the text " in loaded.engine
     assert "expected [" in loaded.engine
     assert loaded.encode_batch([f"x{trap}y"])[0].tolist() == ids_of(small, [f"x{trap}y"])
 
@@ -268,3 +274,17 @@ def test_importing_the_package_imports_no_fast_library() -> None:
     """It is imported with the first text that is encoded."""
     code = "import sys, tokenization.tokenizer as t; t.load_tokenizer().card(); sys.exit('fastokens' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in KNOWN if name not in ("llama4", "tekken_240718", "mistral_v7")])
+def test_known_tokenizers_have_a_fast_engine_with_the_ids_of_the_stock_library(name: str, test_data: Path) -> None:
+    """GPT-2, Llama 3, Qwen, DeepSeek, tekken, and Mistral's SentencePiece: on pages in Chinese, Japanese and English."""
+    loaded = load_tokenizer(known(name), eos=KNOWN[name][1])
+    assert not loaded.engine.startswith("tokenizers")
+    pages = [json.loads(line)["text"] for line in _lines(test_data / "4_langid/mixed_pages.jsonl.zst")][5::60]
+    right = loaded._backend.encode_batch(pages, add_special_tokens=False)
+    ids, lengths = loaded.encode_batch(pages)
+    assert lengths.tolist() == [len(one.ids) for one in right]
+    assert ids.tolist() == [i for one in right for i in one.ids]
+    assert not loaded.encode_documents(pages).lost.any()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from tests.strategies import hostile_text
 from tests.token_files import letter_tokenizer, small_bpe
@@ -90,3 +90,89 @@ def test_a_decoder_that_is_not_byte_level_takes_the_slow_way() -> None:
     ids = np.array(letters.encode("a漢b").ids, np.uint32)
     lost = RoundTrip(letters, "Fuse", 2).lost(["a漢b"], ids, np.array([len(ids)]))
     assert lost.tolist() == [1]
+
+
+def test_ids_beyond_the_table_are_left_to_the_decoder() -> None:
+    """Nothing is read outside of the table; the library's decoder passes such ids over."""
+    ids = np.array([*ids_of(["ab"])[0], MAX_ID + 1, 2**32 - 1], np.uint32)
+    lengths = np.array([len(ids)])
+    assert exact.lost(["ab"], ids, lengths).tolist() == [0]
+    assert exact.lost(["abc"], ids, lengths).tolist() == [1]
+
+
+PLAIN = [
+    *"▁abé漢",
+    "▁▁",
+    "▁a",
+    "ab",
+    "▁" * 9,
+    "<s>",
+    "a▁b",
+    "longer than eight",
+    "漢漢漢漢",
+    "",
+    "<0x+F>",
+    "<0x1>",
+    "<0xG0>",
+]
+MARKED = [*(f"<0x{byte:02X}>" for byte in range(256)), "<0xab>", *PLAIN]
+"""A vocabulary of SentencePiece's kind, with what looks like a byte and is none, or is one in Rust's eyes."""
+STEPS = [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+
+
+def marked(steps: Sequence[decoders.Decoder]) -> Tokenizer:
+    made = Tokenizer(models.BPE({token: index for index, token in enumerate(MARKED)}, []))
+    made.decoder = decoders.Sequence(list(steps))
+    return made
+
+
+MARKED_WAYS = {
+    "Llama": marked([*STEPS, decoders.Strip(" ", 1, 0)]),
+    "Gemma": marked(STEPS),
+    "strips two": marked([*STEPS, decoders.Strip(" ", 2, 0)]),
+    "strips behind": marked([*STEPS, decoders.Strip(" ", 1, 1)]),
+    "strips in each token": marked([*STEPS[:2], decoders.Strip(" ", 1, 0)]),
+    "replaces otherwise": marked([decoders.Replace("▁", "_"), *STEPS[1:]]),
+}
+
+
+@pytest.mark.parametrize("way", MARKED_WAYS)
+def test_which_decoders_are_read_from_a_table(way: str) -> None:
+    """Only those that put bytes one after the other and drop at most one blank before them."""
+    made = RoundTrip(MARKED_WAYS[way], "Sequence", len(MARKED) - 1)
+    assert (made._compare is not None) == (way in ("Llama", "Gemma"))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(sorted(set(MARKED_WAYS) - {"strips behind"})),  # the library panics there over an empty text
+    st.lists(st.lists(st.integers(0, len(MARKED) - 1), max_size=8), min_size=1, max_size=5),
+    st.data(),
+)
+def test_sentencepiece_ids_lose_what_its_decoder_loses(way: str, lists: list[list[int]], data: st.DataObject) -> None:
+    """Any ids at all, beside the text they decode to, that text with a blank more or less, and another text."""
+    made = MARKED_WAYS[way]
+    table, decoder = (RoundTrip(made, kind, len(MARKED) - 1) for kind in ("Sequence", None))
+    texts = []
+    for ids in lists:
+        text = made.decode(ids, skip_special_tokens=False)
+        changes = (text, f" {text}", text[1:], f"{text} ", f"{text}漢", text[:-1], " ", "")
+        texts.append(data.draw(st.sampled_from(changes)))
+    flat, lengths = np.array([i for ids in lists for i in ids], np.uint32), np.array([len(ids) for ids in lists])
+    assert table.lost(texts, flat, lengths).tolist() == decoder.lost(texts, flat, lengths).tolist()
+    if table._compare is not None:
+        backs = made.decode_batch(lists, skip_special_tokens=False)
+        suspects = table._compare(texts, flat, np.cumsum(lengths), table._drops_blank).tolist()
+        assert {i for i, (a, b) in enumerate(zip(texts, backs, strict=True)) if a != b} <= set(suspects)
+
+
+def test_known_texts_need_no_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes back is found so from the table alone."""
+    made = MARKED_WAYS["Llama"]
+    table = RoundTrip(made, "Sequence", len(MARKED) - 1)
+    monkeypatch.setattr(table, "_backend", None)
+    rows = [["▁", "a"], ["▁a", "▁", "longer than eight"], ["ab"], ["<0xE6>", "<0xBC>", "<0xA2>", "漢漢漢漢"], []]
+    ids = [made.token_to_id(token) for row in rows for token in row]
+    lengths = np.array([len(row) for row in rows])
+    texts = ["a", "a longer than eight", "ab", "漢漢漢漢漢", ""]
+    assert table.lost(texts, np.array(ids, np.uint32), lengths).tolist() == [0] * 5
