@@ -48,6 +48,8 @@ def pack_digest(config: PackConfig) -> str:
         ConfigError: the tokenizer cannot be loaded.
     """
     settings = config.model_dump(mode="json", exclude={"tokenizer", "engine"})
+    if config.mix is not None:  # the first pattern that fits counts, and a digest knows no order of keys
+        settings["mix"] |= {name: list(settings["mix"][name].items()) for name in ("epochs", "weights")}
     return digest8({"version": VERSION, **settings, "ids": encode_digest(config)})
 
 
@@ -168,11 +170,11 @@ def _write_files(
     assembly: Assembly, folder: Path, run_id: str, config_digest: str, engines: Sequence[str]
 ) -> tuple[Header, int]:
     """Publish the three files of one folder: (header, documents that were cut)."""
-    tokens, documents = (publish(folder / name) for name in ("tokens.arrow", "documents.parquet"))
-    with tokens as tokens_path, documents as documents_path, assembly.plan() as planned:
+    with publish(folder / "tokens.arrow") as tokens, assembly.plan() as planned:
         header = assembly.header(planned, run_id, config_digest)
-        seal = assembly.write_tokens(tokens_path, header, planned)
-        assembly.write_documents(documents_path, header, planned)
+        seal = assembly.write_tokens(tokens, header, planned)
+        with publish(folder / "documents.parquet") as documents:
+            assembly.write_documents(documents, header, planned)
     write_json(folder / "manifest.json", _manifest(folder, header, seal.sha256, engines, planned.cut_documents))
     return header, planned.cut_documents
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from curation.errors import ConfigError, RunError
-from curation.pack import PackConfig, assemble, encode_shard, pack_digest
+from curation.pack import MixConfig, PackConfig, assemble, encode_digest, encode_shard, pack_digest
 from curation.run import file_sha256
 from tests.fakes import SOURCE, shard_table
 from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
@@ -236,6 +238,209 @@ def test_the_digest_names_what_decides_the_result(tmp_path: Path) -> None:
     _folder(tmp_path / "b", unigram_tokenizer(), "<s>")
     Path(copies[1], "tokenizer.json").touch()
     assert pack_digest(PackConfig(tokenizer=copies[1])) != first
+
+
+def test_only_what_changes_ids_is_encoded_again() -> None:
+    """Lengths, order, holdout and mixture pack the same parts anew; tokenizer, EOS, BOS and engine make new ones."""
+    same = [
+        *({}, {"seq_len": [64, 128]}, {"strategy": "concat"}, {"shuffle_seed": 1}, {"holdout_share": 0.1}),
+        *({"mix": {"epochs": {"a": 2}}}, {"mix": {"weights": {"a": 2}}}, {"max_lost_share": 0.1}),
+        *({"seq_len": [128, 64]}, {"mix": {"epochs": {"b": 1, "a": 2}}}, {"mix": {"epochs": {"a": 2, "b": 1}}}),
+    ]
+    other = [{"eos": "<|pad|>"}, {"bos": "<|pad|>"}, {"engine": "stock"}]
+    configs = [PackConfig(**settings) for settings in [*same, *other]]
+    assert len({encode_digest(config) for config in configs}) == 1 + len(other)
+    assert len({pack_digest(config) for config in configs}) == len(configs), "the order of patterns counts too"
+    assert pack_digest(PackConfig(seq_len=[64])) == pack_digest(PackConfig(seq_len=64))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"seq_len": []}, {"seq_len": [64, 64]}, {"seq_len": [64, 1]}, {"seq_len": True}, {"holdout_share": 0.6}),
+        *({"shuffle_seed": -1}, {"mix": {}}, {"mix": {"epochs": {"a": 1}, "weights": {"a": 1}}}),
+        *({"mix": {"epochs": {"a": -1}}}, {"mix": {"weights": {"a": 0}}}, {"mix": {"weights": {"a": float("inf")}}}),
+        *({"mix": {"by": "author", "epochs": {"a": 1}}}, {"mix": {"epochs": {"a": float("nan")}}}),
+    ],
+)
+def test_wrong_mixtures_and_lengths_are_refused(settings: dict[str, Any]) -> None:
+    """Before any work is done."""
+    with pytest.raises(ValidationError):
+        PackConfig(**settings)
+
+
+def test_several_lengths_a_holdout_and_a_mixture(tmp_path: Path) -> None:
+    """A folder for each length and side, each with its three files that verify; the counts of all agree."""
+    config = PackConfig(
+        seq_len=[32, 64], shuffle_seed=7, holdout_share=0.3, mix=MixConfig(by="language", epochs={"en": 2, "zh": 0})
+    )
+    texts = [f"{text} {i}" for i in range(6) for text in TEXTS]
+    shard = write_shard(tmp_path / "s.arrow", texts)
+    languages = pa.array([("en", "zh", None)[i % 3] for i in range(len(texts))])
+    encode_shard(shard, None, tmp_path / "part.arrow", config, languages)
+    keywords: dict[str, Any] = {"config": config, "run_id": "run", "config_digest": "digest"}
+    packed = assemble([tmp_path / "part.arrow"], pack_folder=tmp_path / "pack", **keywords)
+    names = ["tokens.arrow", "holdout/tokens.arrow", "64/tokens.arrow", "64/holdout/tokens.arrow"]
+    assert [file["path"] for file in packed["files"]] == names
+    assert [file["split"] for file in packed["files"]] == ["train", "holdout"] * 2
+    tables = {}
+    for described in packed["files"]:
+        path = tmp_path / "pack" / described["path"]
+        assert sorted(p.name for p in path.parent.iterdir() if p.is_file()) == [
+            *("documents.parquet", "manifest.json", "tokens.arrow")
+        ]
+        assert verify(path).ok
+        header, manifest = TokenFile(path).metadata, json.loads((path.parent / "manifest.json").read_text("utf-8"))
+        tables[described["path"]] = table = pq.read_table(path.parent / "documents.parquet")
+        for name in ("seq_len", "split", "documents", "tokens", "sequences", "pieces", "padding_share"):
+            assert described[name] == getattr(header, name) == manifest[name]
+        assert (header.shuffle_seed, manifest["shuffle_seed"], manifest["mix"]) == (7, 7, [*map(dict, header.mix)])
+        assert described["cut_documents"] == int((table.column("pieces").to_numpy() > 1).sum())
+        assert described["documents"] == table.num_rows
+    assert tables[names[0]].column("id").equals(tables[names[2]].column("id"))
+    train, held = (set(tables[name].column("id").to_pylist()) for name in names[:2])
+    assert len(train) + len(held) == packed["documents"]
+    assert packed["holdout_documents"] == len(held) > 0
+    assert packed["documents"] + packed["left_out"] == len(texts)
+    assert packed["left_out"] == len(texts) // 3
+    assert packed["copies"] == tables[names[0]].num_rows > len(train)
+    assert set(tables[names[0]].column("language").to_pylist()) == {"en", ""}
+    groups = TokenFile(tmp_path / "pack" / names[0]).metadata.mix
+    assert [(group["name"], group["epochs"]) for group in groups] == [("en", 2), ("zh", 0), ("*", 1)]
+    again = assemble([tmp_path / "part.arrow"], pack_folder=tmp_path / "again", threads=3, **keywords)
+    assert again == packed
+    for name in names:
+        assert (tmp_path / "pack" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+
+
+def test_a_text_is_held_out_in_every_run(tmp_path: Path) -> None:
+    """By hash of the text: other shards, other neighbours, another seed and other lengths change no side."""
+    texts = [f"text number {i}" for i in range(200)]
+    sides = []
+    for number, (mine, config) in enumerate(
+        (
+            (texts, PackConfig(holdout_share=0.2)),
+            (texts[::-2], PackConfig(holdout_share=0.2, shuffle_seed=3, seq_len=16)),
+        )
+    ):
+        pack(tmp_path / str(number), mine, config, cuts=(30,))
+        table = pq.read_table(tmp_path / f"{number}/pack/holdout/documents.parquet")
+        sides.append({mine[int(id[1:])] for id in table.column("id").to_pylist()})
+    assert 20 < len(sides[0]) < 60
+    assert sides[1] == sides[0] & set(texts[::-2])
+
+
+@pytest.mark.parametrize(
+    ("mix", "message"),
+    [
+        ({"weights": {"x*": 1}}, r"pack.mix: no pattern of weights fits source 'memory:texts'"),
+        ({"weights": {"*": 1, "x*": 1}}, r"pack.mix: weights: 'x\*' fits no source"),
+    ],
+)
+def test_mixtures_that_cannot_be_made_are_configuration_errors(mix: Any, message: str, tmp_path: Path) -> None:
+    """Named with the key; nothing is published."""
+    with pytest.raises(ConfigError, match=message):
+        pack(tmp_path, TEXTS, PackConfig(seq_len=64, mix=mix))
+    assert not (tmp_path / "pack").exists()
+
+
+@pytest.mark.parametrize("n", [9, 11])
+def test_languages_of_another_shard_are_refused(n: int, tmp_path: Path) -> None:
+    """One for each row, or documents would be mixed as what they are not."""
+    shard = write_shard(tmp_path / "s.arrow", TEXTS)
+    with pytest.raises(RunError, match=f"has 10 rows, but {n} languages"):
+        encode_shard(shard, None, tmp_path / "part.arrow", CONFIG, pa.array(["en"] * n))
+
+
+@pytest.mark.parametrize("strategy", ["best_fit", "concat"])
+def test_a_document_longer_than_anything(strategy: str, tmp_path: Path) -> None:
+    """Longer than many sequences and whole blocks: whole sequences, a tail, no empty one, and no token lost."""
+    texts = ["x", "long words in a row " * 40_000, "", "y" * 3]
+    packed = pack(tmp_path, texts, PackConfig(seq_len=2, strategy=strategy, shuffle_seed=1))
+    encoded = DEFAULT.encode_documents(texts)
+    assert packed["tokens"] == len(encoded.ids)
+    assert packed["sequences"] == -(-len(encoded.ids) // 2)
+    assert verify(tmp_path / "pack/tokens.arrow").ok
+
+
+def test_the_rest_of_the_last_sequence_is_not_lost(tmp_path: Path) -> None:
+    """Ten sequences and 7 tokens, as one stream: 11 sequences, the last with 7 tokens, and nothing lost at borders."""
+    n = 10 * 16 + 7
+    text = next(text for k in range(n) if len(DEFAULT.encode_documents([text := "a b " * (k + 1)]).ids) >= n)
+    ids = DEFAULT.encode_documents([text]).ids
+    packed = pack(tmp_path, [text], PackConfig(seq_len=16, strategy="concat"))
+    file = TokenFile(tmp_path / "pack/tokens.arrow")
+    assert packed["tokens"] == len(ids)
+    assert packed["sequences"] == -(-len(ids) // 16) == 11
+    stream = np.concatenate([file[i] for i in range(11)])
+    assert stream[: len(ids)].tolist() == ids.tolist()
+    assert file.documents(10).lengths.tolist() == [len(ids) % 16]
+
+
+def test_ids_above_16_bits_are_stored_in_32(tmp_path: Path) -> None:
+    """By the largest id with added tokens, not by what occurs: no id ever wraps around."""
+    for largest, dtype in ((65_535, np.uint16), (65_536, np.uint32), (100_000, np.uint32)):
+        made = Tokenizer(models.WordLevel({"[UNK]": 0, "</s>": 1, "a": 2, "b": largest}, unk_token="[UNK]"))
+        made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        made.add_special_tokens(["</s>"])
+        config = PackConfig(tokenizer=_folder(tmp_path / f"t{largest}", made, "</s>"), seq_len=4, max_lost_share=1)
+        pack(tmp_path / str(largest), ["a b b", "a"], config)
+        file = TokenFile(tmp_path / f"{largest}/pack/tokens.arrow", verify="all")
+        assert file[0].dtype == dtype
+        assert file[0].tolist() == [2, largest, largest, 1]
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+from curation.errors import RunError
+from curation.pack import PackConfig, assemble
+part, folder, limit = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    assemble([part], pack_folder=folder, config=PackConfig(seq_len=64), run_id="run", config_digest="digest")
+except RunError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"), [(2_000, "anonymous file beside the parts"), (40_000, "tokens.arrow could not")]
+)
+def test_a_full_disk_publishes_nothing(limit: int, message: str, tmp_path: Path) -> None:
+    """Files may not grow any more: a named error, and the earlier files stand as they were."""
+    texts = [f"text number {i} of the shard" for i in range(2_000)]
+    shard = write_shard(tmp_path / "s.arrow", texts, batch_rows=1000)
+    encode_shard(shard, None, tmp_path / "work/part.arrow", CONFIG)
+    pack(tmp_path, TEXTS)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "pack").iterdir()}
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "work/part.arrow"), str(tmp_path / "pack"), str(limit)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert message in done.stdout
+    assert "run the same command again" in done.stdout
+    assert {path.name: path.read_bytes() for path in (tmp_path / "pack").iterdir()} == before
+
+
+def test_two_workers_at_once(tmp_path: Path) -> None:
+    """After a lost heartbeat two tries run together: both succeed, with the same bytes, and parts stay."""
+    texts = [f"text number {i}" for i in range(500)]
+    shard = write_shard(tmp_path / "s.arrow", texts, batch_rows=100)
+    counts = encode_shard(shard, None, tmp_path / "part.arrow", CONFIG)
+
+    def work(_: int) -> dict[str, Any]:
+        keywords: dict[str, Any] = {"config": CONFIG, "run_id": "run", "config_digest": "digest", "threads": 2}
+        return assemble(
+            [tmp_path / "part.arrow"], pack_folder=tmp_path / "pack", checksums=[counts["sha256"]], **keywords
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(work, range(8)))
+    assert all(result == results[0] for result in results)
+    assert verify(tmp_path / "pack/tokens.arrow").ok
+    assert sorted(path.name for path in (tmp_path / "pack").iterdir()) == [
+        *("documents.parquet", "manifest.json", "tokens.arrow")
+    ]
+    assert file_sha256(tmp_path / "part.arrow") == counts["sha256"]
 
 
 def test_damaged_shards_and_parts_are_run_errors(tmp_path: Path) -> None:
