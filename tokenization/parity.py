@@ -139,8 +139,8 @@ def check_golden(
     """
     texts, golden = header.golden_texts, header.golden_ids
     theirs = [tuple(int(index) for index in encode(text)) for text in texts]
-    wrap = common_wrap(golden, theirs)
     text_ids = frozenset(index for ids in golden for index in ids)
+    wrap = _of_special_ids(common_wrap(golden, theirs), text_ids)
     cases, special = [], 0
     for number, (text, ours, found) in enumerate(zip(texts, golden, theirs, strict=True)):
         inner = wrap.strip(found)
@@ -183,6 +183,12 @@ def difference_at(
     return Difference(
         case.where, excerpt, token, _place(case.ours, token, ours), _place(case.theirs, token, theirs), cause
     )
+
+
+def _of_special_ids(wrap: Wrap, text_ids: frozenset[int]) -> Wrap:
+    """Without what is text: a blank that is put before every text is a difference, and no BOS."""
+    lead, tail = ((() if text_ids.intersection(ids) else ids) for ids in (wrap.lead, wrap.tail))
+    return Wrap(lead, tail)
 
 
 def _place(ids: Ids, token: int, decode: Callable[[list[int]], str] | None) -> Place:

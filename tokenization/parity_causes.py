@@ -163,9 +163,11 @@ def _hypotheses(
         yield cause, lambda case, encode=encode: _equal(encode, case.text, case.theirs)  # type: ignore[misc]
     for name, change, does, mend in _CHANGES:
         yield _if_changed(name, change, f"the pipeline's tokenizer {does}, the trainer's does not.", mend, theirs)
+        sentence = f"the trainer's tokenizer {does}, the pipeline's does not."
         if ours is not None:
-            sentence = f"the trainer's tokenizer {does}, the pipeline's does not."
             yield _if_we_changed(name, change, sentence, mend, ours)
+        else:
+            yield _if_indifferent(name, change, sentence, mend, theirs)
     for cause, encode in their_ways:
         yield cause, lambda case, encode=encode: _equal(encode, case.text, case.ours)  # type: ignore[misc]
     yield from _renumbered(cases, sides)
@@ -204,6 +206,16 @@ def _if_we_changed(name: str, change: Callable[[str], str], sentence: str, mend:
     def explains(case: Case) -> bool:
         changed = change(case.text)
         return changed != case.text and _equal(ours, changed, case.theirs)
+
+    return Cause(name, sentence, mend), explains
+
+
+def _if_indifferent(name: str, change: Callable[[str], str], sentence: str, mend: str, theirs: Encode) -> _Hypothesis:
+    """Where ours cannot be asked: theirs gives the changed text the same ids, as if it changed it itself."""
+
+    def explains(case: Case) -> bool:
+        changed = change(case.text)
+        return changed != case.text and _equal(theirs, changed, case.theirs)
 
     return Cause(name, sentence, mend), explains
 
@@ -252,8 +264,8 @@ def _renumbered(cases: Sequence[Case], sides: tuple[Side, Side]) -> Iterator[_Hy
     """The same tokens under other ids."""
     ours, theirs = (side.decode for side in sides)
     if ours is None or theirs is None:
-        shifts = Counter(_shift(case) for case in cases)
-        shift = shifts.most_common(1)[0][0]
+        shifts = Counter(_shift(case) for case in cases if len(case.ours) > 1)
+        shift = shifts.most_common(1)[0][0] if shifts else 0
         if shift:
             yield _shifted(shift), lambda case: _shift(case) == shift
         return
@@ -277,7 +289,7 @@ def _renumbered(cases: Sequence[Case], sides: tuple[Side, Side]) -> Iterator[_Hy
 
 def _shift(case: Case) -> int:
     """By how much every id is moved; 0: not by one number."""
-    if len(case.ours) != len(case.theirs) or len(case.ours) < 2:
+    if len(case.ours) != len(case.theirs):
         return 0
     steps = {b - a for a, b in zip(case.ours, case.theirs, strict=True)}
     return steps.pop() if len(steps) == 1 else 0

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "ParityReport", "Problem", "check_tokenizer"]
 
+VOCABULARY_BATCH = 8_192
 MOST_CASES = 64
 """Differing texts that are kept for the search for a cause."""
 
@@ -182,6 +183,8 @@ def check_tokenizer(
     if comparison is not None and theirs is not None:
         comparison.wrap = common_wrap(theirs.plain(PROBES), theirs.loaded(PROBES))
         comparison.compare(probes, probe_ids)
+        if comparison.asked:
+            probes += _compare_vocabulary(comparison)
     on_probes = {"texts": len(probes), **(comparison.counts if comparison else {})}
     card = ours.card()
     tally = Tally(max(_largest(probe_ids), card.eos_id, card.pad_id, card.bos_id or 0))
@@ -228,6 +231,18 @@ def _probes(ours: Tokenizer, *, asked: bool) -> list[Text]:
     texts = trial_texts(names) if asked else [*PROBES]
     texts += [text for name in names for text in (f"{name}word", f"{name} word", f"  {name}\n word", f"{name}{name}a")]
     return [Text(f"probe text {number}", text, None) for number, text in enumerate(texts)]
+
+
+def _compare_vocabulary(comparison: _Comparison) -> list[Text]:
+    """The text of every token, as far as it is whole characters: a merge that is missing or in another place shows there."""
+    ours, compared = comparison.ours, []
+    for first in range(0, ours.max_id + 1, VOCABULARY_BATCH):
+        ids = range(first, min(first + VOCABULARY_BATCH, ours.max_id + 1))
+        named = ((index, ours.decode([index])) for index in ids)
+        batch = [Text(f"text of token {index}", text, None) for index, text in named if text and "\ufffd" not in text]
+        comparison.compare(batch, _plain(ours, [text.text for text in batch]))
+        compared += batch
+    return compared
 
 
 def _plain(ours: Tokenizer, texts: Sequence[str]) -> list[Ids]:

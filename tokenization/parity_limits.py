@@ -147,7 +147,13 @@ def wrap_notes(
     """
     whose = "the trainer's tokenizer" if asked else "the tokenizer's own file"
     if wrap.lead:
-        like = "as the pack does" if wrap.lead == (card.bos_id,) else f"the pack puts {card.bos!r}"
+        like = (
+            "as the pack does"
+            if wrap.lead == (card.bos_id,)
+            else f"the pack puts {card.bos!r}"
+            if card.bos
+            else "the pack puts nothing"
+        )
         yield f"{whose} begins every text with ids {list(wrap.lead)}; {like}"
     elif card.bos_id is not None:
         yield f"{whose} puts nothing before a text; the pack puts {card.bos!r} ({card.bos_id})"
