@@ -109,13 +109,18 @@ def verify(path: str | os.PathLike[str], *, threads: int | None = None) -> Repor
         report.problems.append(Problem("file", str(error)))
         return report
     try:
-        _verify_open(descriptor, seal, report, threads or len(os.sched_getaffinity(0)))
+        _verify_open(descriptor, seal, report, threads or _cores())
     except OSError as error:
         report.problems.append(Problem("file", f"cannot be read: {error}"))
     finally:
         os.close(descriptor)
     report.problems += _manifest_problems(report, seal)
     return report
+
+
+def _cores() -> int:
+    """That this process may use; not every system says which."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _verify_open(descriptor: int, seal: Seal, report: Report, threads: int) -> None:

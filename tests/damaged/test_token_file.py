@@ -22,12 +22,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.token_files import bos_header, reseal, small_block, small_header, write_recklessly, write_small_file
+from tests.token_files import (
+    bos_header,
+    reseal,
+    small_block,
+    small_bpe,
+    small_header,
+    write_recklessly,
+    write_small_file,
+)
 from tokenization.errors import TokenFileError, TokenizerError
 from tokenization.interchange import table_of, write_stream_copy
 from tokenization.layout import Block
+from tokenization.probes import PROBES
 from tokenization.reader import TokenFile, verify
 from tokenization.seal import Seal, read_seal
+from tokenization.tokenizer import Tokenizer, load_tokenizer
 
 SEED = 20261129
 PAGE = 4096
@@ -395,12 +405,32 @@ def test_seals_made_by_hand_are_refused(whole: Whole, tmp_path: Path) -> None:
     in_child(work, tmp_path)
 
 
-def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
-    """One merge more or less is another fingerprint, and a trainer that says what it trains with is told."""
-    path = write_small_file(tmp_path / "t.arrow")
-    TokenFile(path, tokenizer="f" * 64)
-    with pytest.raises(TokenizerError, match="fingerprint"):
-        TokenFile(path, tokenizer="e" * 64)
+def _bpe(folder: Path, change: Callable[[list[Any]], None]) -> Tokenizer:
+    data = json.loads(small_bpe())
+    change(data["model"]["merges"])
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
+    return load_tokenizer(folder, eos="<|endoftext|>", fast=False)
+
+
+def _swap_two_merges(merges: list[Any]) -> None:
+    merges[0], merges[40] = merges[40], merges[0]
+
+
+@pytest.mark.parametrize("change", [lambda merges: merges.pop(), _swap_two_merges])
+def test_a_tokenizer_with_one_other_merge_is_refused(change: Callable[[list[Any]], None], tmp_path: Path) -> None:
+    """One merge less, or two in another order, is another fingerprint; a trainer that says what it trains with is told."""
+    right, wrong = _bpe(tmp_path / "right", lambda merges: None), _bpe(tmp_path / "wrong", change)
+    header = small_header(
+        tokenizer=dataclasses.replace(right.card(), eos_id=0, pad_id=1),
+        golden_texts=PROBES,
+        golden_ids=right.golden_ids,
+    )
+    path = write_small_file(tmp_path / "t.arrow", header)
+    assert len(TokenFile(path, tokenizer=right)) == len(TokenFile(path, tokenizer=right.fingerprint())) == 40
+    for other in (wrong, wrong.fingerprint(), "e" * 64):
+        with pytest.raises(TokenizerError, match="fingerprint"):
+            TokenFile(path, tokenizer=other)
 
 
 def test_a_page_of_zeros_is_named_by_its_block(whole: Whole, tmp_path: Path) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
+import functools
 import json
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +91,30 @@ def test_a_batch_is_a_view_both_ways() -> None:
         before, after = getattr(block, name), getattr(back, name)
         assert np.shares_memory(before, after)
         assert np.array_equal(before, after)
+
+
+def _places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where every value of a JSON document lies."""
+    if path:
+        yield path
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from _places(inner, (*path, key))
+
+
+@pytest.mark.parametrize("odd", [None, True, -1, 2**70, 1.5, float("nan"), "x", "", [], [None], {}, {"a": 1}, "\ud800"])
+def test_a_header_may_hold_anything_anywhere(odd: object) -> None:
+    """Any value of the JSON replaced by any other, or left out: a header that could be true, or an error with a name."""
+    truth = json.loads(small_header(mix=({"name": "a", "weight": 1.0},)).to_json())
+    for path in _places(truth):
+        for keep in (True, False):
+            data = copy.deepcopy(truth)
+            owner = functools.reduce(lambda inner, key: inner[key], path[:-1], data)
+            if keep:
+                owner[path[-1]] = odd
+            else:
+                del owner[path[-1]]
+            with contextlib.suppress(TokenFileError):
+                assert isinstance(Header.from_schema(_raw(json.dumps(data)), "here"), Header)
 
 
 def _batch(**changes: pa.Array) -> pa.RecordBatch:
