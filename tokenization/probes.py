@@ -52,5 +52,30 @@ PROBES: tuple[str, ...] = (
     "=" * 300,
     "字" * 100,
     "ababababab" * 20 + "!" * 50,
+    # Further scripts: one that a vocabulary does not know is where bytes, unknown tokens and losses are told apart.
+    "বাংলা ভাষা, ਪੰਜਾਬੀ, ગુજરાતી, ଓଡ଼ିଆ, తెలుగు, ಕನ್ನಡ, മലയാളം, සිංහල",
+    "བོད་སྐད། ᠮᠣᠩᠭᠣᠯ ᏣᎳᎩ ᐃᓄᒃᑎᑐᑦ ܣܘܪܝܝܐ ދިވެހި ⵜⴰⵎⴰⵣⵉⵖⵜ ꦗꦮ ᬩᬮᬶ ߒߞߏ ꆈꌠ ㄅㄆㄇ 𞤀𞤣𞤤𞤢𞤥 𐎀𐎁 𝔘𝕏",
+    # Blanks and lines, at both ends and in runs of every length: where a prefix blank or a folded blank shows.
+    " a b  c   d    e     f      g       h        i         j          k           l            m                z",
+    "\n\nleading lines",
+    " \n\t indented",
+    "blanks behind a line\n  ",
+    "\ta\t\tb\t\t\tc\t\t\t\td \t e\u3000f\u2003g\u00a0\u00a0h\r\n\r\n\r\ni\x0b\x0cj\x85k",
+    "▁a ▁▁b▁c ▁",
+    # Normalisers: composed and not, half and full width, letters that look alike.
+    "か\u3099ハ\u309aﾊﾟﾋﾞ ～〜 ｡｢｣ ㍿㌔ ⑳ ⅷ Å Å ≠ =\u0338",
+    "a\u0323\u0302 \u1ea5 u\u031b\u0301 \u1112\u1161\u11ab \u09c7\u09be \u0f73 ²\u0301 ª\u0300",
+    "'S 'ſ 'Ll ’s DON’T I'M K ſt ǅ ŉ ß ẞ ﬁ İ ı",
+    # Numbers, code, markup.
+    "007 1234567890 12345678901234567890 １２３４５ ١٢٣٤٥ १२३४५ ๑๒๓ 10:30 2026-11-29 v2.0.1 1.5e10 -40°C $9.99 50%",
+    'if (x <= y && *p++ != 0) {\n\t\treturn f(x, y)->z[i] ?: ~0u;\n\t}\n#define A(b) ((b)<<2)\n{"k": [1, 2.5, null, "\\u00e9\\n"]}\n',
+    "# Title\n\n* item\n    1. **bold** _it_ `code`\n\n| a | b |\n|---|---|\n> quote\n```py\nx\n```\n[l](http://a.b/c_d?e=f#g)",
+    # What spells a special token, with words and blanks at both sides: it must stay text.
+    "<s>hello</s> hello  <s> x </s>\n<bos>a<eos> <|begin_of_text|>x<|end_of_text|> <|eot_id|>\n",
+    "<｜begin▁of▁sentence｜>x<｜end▁of▁sentence｜> [BOS][EOS] <|startoftext|> <SPECIAL_20>[REF][REFERENCE_DOC_1] <extra_id_0> <0xFF><0x0A>",
+    # Long runs: other kinds of loops than the ones above.
+    "_" * 129 + "1" * 130 + "-" * 65 + "." * 66 + "~" * 33,
+    " " * 130 + "x" + "\t" * 70 + "y" + "\n" * 70 + "z",
+    "😀" * 33 + "\u0301" * 33 + "ー" * 33 + "ไ" * 33,
 )
 """At least one text for every script that the test data holds, and for every known trap."""
