@@ -2,7 +2,7 @@
 
     from tokenization.stream import TokenStream
 
-    stream = TokenStream("pack/tokens.arrow", batch_size=64, seed=1, epochs=2)
+    stream = TokenStream("pack/tokens.arrow", batch_size=64, seed=1, epochs=2)      # rank=, world=
     len(stream)                         # steps
     for batch in stream:                # from the step where the stream stands, as a file is read
         train(batch.tokens, batch.position_ids, batch.cu_seqlens)
@@ -17,11 +17,14 @@ rank takes its slice of the global batch (`rank=`, `world=`), so another world s
 **Resume.** `load_state_dict(state)` continues exactly, with any number of ranks and workers. It refuses other files,
 another seed, batch size, weights or shuffling unless told which may have changed.
 
-**torch.** Import torch first, and a stream is an IterableDataset; workers share its steps, in order:
+**torch.** Import torch before making a stream, and it is an IterableDataset; workers share its steps, in order:
 
     loader = DataLoader(stream, batch_size=None, num_workers=2)
-    for batch in loader:                               # a Batch of int64 tensors
-        save(stream.state_dict(after=batch.step))      # with workers, the loop knows the step, not the stream
+    for batch in loader:                               # a Batch of tensors
+        save(stream.state_dict(after=batch.step))      # workers read ahead: the loop knows the step, the stream does not
+
+Each pass of such a loader begins at the step where the stream of this process stands: seek() before a second one.
+Workers are rarely needed: torch hands over each tensor in 1 ms or more, in which time this process reads a megabyte.
 
 **Several files** of one tokenizer: `TokenStream(["web/tokens.arrow", "code/tokens.arrow"], weights=[0.8, 0.2], ..)`.
 Without weights they are one file; with weights every batch is mixed in these proportions, and each file is
