@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from curation import what_if_command
 from curation.calibrate_command import add_calibrate
+from curation.cat_command import add_cat
 from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export, positive
+from curation.parity_command import add_parity
 from curation.terminal import printable_lines
 from curation.train_ngram_command import add_train_ngram
 from curation.train_safety_command import add_train_safety
@@ -88,6 +90,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     for add in (_add_run, _add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
         add(commands)
+    add_parity(commands)
+    add_cat(commands)
     add_calibrate(commands)
     add_train_ngram(commands)
     add_train_safety(commands)
