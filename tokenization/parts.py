@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -213,9 +214,14 @@ class Parts:
         except IndexError:
             files = _OpenParts(self, self._limit)
         try:
-            for number, offset, a, b in zip(part.tolist(), source.tolist(), begin.tolist(), end.tolist(), strict=True):
-                if os.preadv(files.descriptor(number), [view[a:b]], offset) != b - a:
-                    raise TokenFileError(f"{self.paths[number]} is cut: {b - a} bytes at {offset} are not all there.")
+            edges = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(part)]
+            for first, last in pairwise(edges):
+                number = int(part[first])
+                descriptor, here = files.descriptor(number), slice(first, last)
+                places = zip(source[here].tolist(), begin[here].tolist(), end[here].tolist(), strict=True)
+                for offset, a, b in places:
+                    if os.preadv(descriptor, [view[a:b]], offset) != b - a:
+                        raise TokenFileError(f"{self.paths[number]} is cut: {b - a} bytes at {offset} are not there.")
         finally:
             self._idle.append(files)
 

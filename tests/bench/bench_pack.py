@@ -1,27 +1,28 @@
-"""Speed and memory of packing: encoding, planning, assembling, verifying, opening and reading.
+"""Speed and memory of packing: planning, assembling, verifying, and all of it from a shard of text to the file.
 
-    python tests/bench/bench_pack.py [--encode-mb 8] [--tokens 100] > bench/results/packing-DATE.md
+    python tests/bench/bench_pack.py [--text-mb 8] [--tokens 100] [--documents 50] > bench/results/packing.md
 
 Texts are the crawl of the test data (CORPUSMILL_TEST_DATA); token counts of the larger parts are made up,
-log-normal as web documents are. CPU time where that is the point, since the machine may be shared. Each
+log-normal as web documents are. CPU time where that is the point, since the machine may be shared. Each plan and
 assembly runs in a process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import os
-import random
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +31,13 @@ import zstandard
 
 from curation.pack import PackConfig, assemble, encode_shard
 from curation.run import peak_memory
+from tokenization.assemble import Assembly
 from tokenization.packing import plan_packing
-from tokenization.parts import PartWriter
-from tokenization.reader import TokenFile, verify
-from tokenization.tokenizer import Encoded, Tokenizer, load_tokenizer
+from tokenization.parts import PartWriter, Totals
+from tokenization.reader import verify
+from tokenization.selection import Rows
+from tokenization.spool import Spool
+from tokenization.tokenizer import Encoded, load_tokenizer
 
 REPO = Path(__file__).resolve().parents[2]
 GROUP = 1 << 20
@@ -54,20 +58,6 @@ def crawl(megabytes: float) -> list[str]:
     return texts
 
 
-def groups(texts: list[str]) -> Iterator[list[str]]:
-    """Texts in groups of about a megabyte, as `encode_shard` makes them."""
-    group: list[str] = []
-    size = 0
-    for text in texts:
-        group.append(text)
-        size += len(text.encode())
-        if size > GROUP:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
-
-
 def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
     """CPU seconds of the fastest run."""
     best = float("inf")
@@ -81,7 +71,8 @@ def cpu_seconds(work: Callable[[], object], repeats: int = 3) -> float:
 def write_shard(path: Path, texts: list[str]) -> Path:
     """A shard of these texts, as ingest writes it."""
     columns = {
-        "doc_id": pa.array([i.to_bytes(16, "big") for i in range(len(texts))], pa.binary(16)),
+        "doc_id": pa.array([sha256(b"%d" % i).digest()[:16] for i in range(len(texts))], pa.binary(16)),
+        "text_id": pa.array([sha256(text.encode()).digest()[:16] for text in texts], pa.binary(16)),
         "id": pa.array([f"document-{i}" for i in range(len(texts))]),
         "source": pa.array(["crawl.jsonl.gz"] * len(texts)),
         "text": pa.array(texts),
@@ -90,72 +81,6 @@ def write_shard(path: Path, texts: list[str]) -> Path:
     with pa.ipc.new_file(str(path), table.schema) as writer:
         writer.write_table(table, max_chunksize=1_000)
     return path
-
-
-def encoding(megabytes: float) -> None:
-    """MB/s a core: ids alone, with EOS and round trip, and a whole shard; the stock library and the fast one."""
-    texts, engines = crawl(megabytes), {"stock": load_tokenizer(fast=False), "fast": load_tokenizer()}
-    batches, size = list(groups(texts)), sum(len(text.encode()) for text in texts) / 1e6
-    library = engines["stock"]._backend
-    print(f"## Encoding, default tokenizer, {len(texts):,} documents of the crawl, {size:.1f} MB, one core\n")
-    print(f"Fast is {engines['fast'].engine}; stock is {engines['stock'].engine}.\n")
-    with tempfile.TemporaryDirectory() as name:
-        shard, part = write_shard(Path(name) / "shard.arrow", texts), Path(name) / "part.arrow"
-        ways: dict[str, Callable[[], object]] = {
-            "tokenizers encode_batch": lambda: [library.encode_batch(b, add_special_tokens=False) for b in batches],
-        }
-        for engine, loaded in engines.items():
-            config = PackConfig(engine="auto" if engine == "fast" else "stock")
-            loaded.encode_documents(["load it"])
-            encode_shard(shard, [True] + [False] * (len(texts) - 1), part, config)
-            ways |= {
-                f"encode_batch, {engine}": lambda t=loaded: [t.encode_batch(b) for b in batches],
-                f"encode_documents, {engine} (EOS, round trip of every document)": lambda t=loaded: [
-                    t.encode_documents(b) for b in batches
-                ],
-                f"encode_shard, {engine} (the whole of it, part file on disk)": lambda c=config: encode_shard(
-                    shard, None, part, c
-                ),
-            }
-        print("| way | MB per CPU second | times tokenizers |\n|---|---|---|")
-        # First, while its caches are empty: a run sees new text all the time.
-        fresh = size / cpu_seconds(lambda: encode_shard(shard, None, part, PackConfig()), 1)
-        speeds = {name: size / cpu_seconds(work, 2) for name, work in ways.items()}
-        speeds["the same, first time over the text"] = fresh
-    first = next(iter(speeds.values()))
-    for name, speed in speeds.items():
-        print(f"| {name} | {speed:.2f} | {speed / first:.1f} |", flush=True)
-    loading()
-    endless(engines["fast"])
-
-
-def loading() -> None:
-    """CPU seconds until the first text is encoded, once a process."""
-    stock, fast = (cpu_seconds(lambda f=f: load_tokenizer(fast=f).encode_documents(["a"]), 2) for f in (False, True))
-    print(f"\nLoading: {stock:.2f} CPU seconds with the stock library, {fast:.2f} with the trial of the fast one.")
-
-
-def endless(tokenizer: Tokenizer) -> None:
-    """Texts without blanks: doubling the length must about double the time."""
-    dice = random.Random(0)
-    made = {
-        "one letter": lambda n: "a" * n,
-        "random letters": lambda n: "".join(dice.choices("abcdefghijklmnopqrstuvwxyz", k=n)),
-        "base64": lambda n: base64.b64encode(dice.randbytes(n * 3 // 4)).decode(),
-        "digits": lambda n: "7" * n,
-        "random Han": lambda n: "".join(map(chr, dice.choices(range(0x4E00, 0x9FA5), k=n // 3))),
-        "underscores": lambda n: "_" * n,
-        "blanks": lambda n: " " * n,
-        "line ends": lambda n: "\n" * n,
-    }
-    print("\n| 8 MB without a border | CPU seconds | times 4 MB |\n|---|---|---|")
-    for name, make in made.items():
-        text = make(8_000_000)
-        half, whole = (
-            cpu_seconds(lambda t=part: tokenizer.encode_documents([t]), 1)  # type: ignore[misc]
-            for part in (text[: len(text) // 2], text)
-        )
-        print(f"| {name} | {whole:.2f} | {whole / half:.2f} |", flush=True)
 
 
 def web_lengths(n: int, median: float = 500, seed: int = 0) -> npt.NDArray[np.int64]:
@@ -178,6 +103,75 @@ def planning() -> None:
             print(f"| {seq_len} | {strategy} | {seconds:.2f} | {padding:.4%} | {cut:.1%} | {long:.1%} |", flush=True)
 
 
+def plan_alone(n_documents: int, strategy: str, seed: int | None) -> None:
+    """Plan documents as an assembly does, all of them, and find all places; the work of a child process."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lengths, tokens = Spool(folder, np.int32), 0
+        for first in range(0, n_documents, GROUP):
+            some = web_lengths(min(GROUP, n_documents - first), seed=first)
+            lengths.append(some)
+            tokens += int(some.sum())
+        before = resident()
+        rows = Rows("all", n_documents, Totals(tokens), (), (0, n_documents), None)
+        parts: Any = SimpleNamespace(lengths=lengths)
+        tokenizer: Any = None
+        assembly = Assembly(parts, rows, tokenizer, folder, 2048, strategy, seed)  # type: ignore[arg-type]
+        with peak_memory() as used:
+            begin = time.process_time()
+            planned = assembly.plan()
+            cpu = time.process_time() - begin
+            begin = time.process_time()
+            for window in planned.windows():
+                assembly._places(window, planned.n_sequences)
+            places = time.process_time() - begin
+            begin, n_blocks = time.process_time(), min(20, planned.n_sequences // 4096)
+            for number in range(n_blocks):
+                assembly._planned(planned, number * 4096, (number + 1) * 4096)
+            block = (time.process_time() - begin) / max(1, n_blocks)
+        disk = 12 * planned.n_pieces + 8 * planned.n_sequences + 12 * n_documents
+        result = {"cpu": cpu, "places": places, "block": block, "cut": planned.cut_documents / n_documents}
+        result |= {"padding": 1 - tokens / (planned.n_sequences * 2048), "disk": disk, "before": before, **used}
+        planned.close()
+        lengths.close()
+    print(json.dumps(result))
+
+
+def resident() -> float:
+    """Memory of this process now, in MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def many_plans(millions: int) -> None:
+    """The same for as many documents as a large run has: the whole plan, its memory and its anonymous files."""
+    print("\n## Planning a whole file, seq_len 2048; a process of its own each time\n")
+    columns = ("M documents", "strategy", "order", "CPU s, plan", "CPU s, places", "ms a block of 16 MB", "peak MB")
+    columns += ("of it before", "anonymous files, MB", "padding", "documents cut")
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    for n in (1, millions):
+        for strategy, seed in (("best_fit", None), ("best_fit", 1), ("concat", None)):
+            words = [
+                "--plan",
+                str(n * 1_000_000),
+                "--strategy",
+                strategy,
+                *([] if seed is None else ["--seed", str(seed)]),
+            ]
+            done = json.loads(child(words))
+            print(
+                f"| {n} | {strategy} | {'input' if seed is None else 'shuffled'} | {done['cpu']:.1f} | {done['places']:.1f} "
+                f"| {done['block'] * 1e3:.1f} | {done['peak_rss_mb']:.0f} | {done['before']:.0f} | {done['disk'] / 1e6:.0f} "
+                f"| {done['padding']:.4%} | {done['cut']:.1%} |",
+                flush=True,
+            )
+
+
+def child(words: list[str]) -> str:
+    """What this page prints with other words, in a process of its own."""
+    command = [sys.executable, __file__, *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=REPO).stdout
+
+
 def make_parts(folder: Path, n_tokens: int) -> list[Path]:
     """Part files of random ids, about 17M tokens each."""
     tokenizer, paths, made, row = load_tokenizer(), [], 0, 0
@@ -190,10 +184,13 @@ def make_parts(folder: Path, n_tokens: int) -> list[Path]:
                 ids = rng.integers(2, 32_768, int(lengths.sum())).astype(np.uint16)
                 ids[np.cumsum(lengths) - 1] = tokenizer.eos_id
                 rows, nothing = range(row, row + len(lengths)), np.zeros(len(lengths), np.int64)
+                names = [sha256(b"%d" % r).digest()[:16] for r in rows]
                 who = {
-                    "doc_id": pa.array([r.to_bytes(16, "big") for r in rows], pa.binary(16)),
+                    "doc_id": pa.array(names, pa.binary(16)),
+                    "text_id": pa.array(names, pa.binary(16)),
                     "id": pa.array([f"document-{r}" for r in rows]),
-                    "source": pa.array(["crawl.jsonl.gz"] * len(lengths)),
+                    "source": pa.array([f"crawl-{r % 8}.jsonl.gz" for r in rows]),
+                    "language": pa.array(["en"] * len(lengths)),
                 }
                 writer.write(pa.record_batch(who), [Encoded(ids, lengths, nothing, 4 * lengths, nothing)])
                 row += len(lengths)
@@ -201,89 +198,117 @@ def make_parts(folder: Path, n_tokens: int) -> list[Path]:
     return paths
 
 
-def assemble_alone(folder: Path) -> None:
+CASES: dict[str, dict[str, Any]] = {
+    "as they come": {},
+    "shuffled": {"shuffle_seed": 1},
+    "shuffled, 1 % held out, a source twice": {
+        "shuffle_seed": 1,
+        "holdout_share": 0.01,
+        "mix": {"epochs": {"crawl-0*": 2}},
+    },
+}
+
+
+def assemble_alone(folder: Path, case: str, threads: int) -> None:
     """Assemble the parts of a folder and say what it took; the work of a child process."""
     parts = sorted(folder.glob("*.arrow"), key=lambda path: int(path.stem))
     load_tokenizer()
+    config = PackConfig(**CASES[case])
+    pack = folder / "pack"
     with peak_memory() as used:
         begin = time.process_time()
-        packed = assemble(parts, pack_folder=folder / "pack", config=PackConfig(), run_id="bench", config_digest="0")
+        packed = assemble(parts, pack_folder=pack, config=config, run_id="bench", config_digest="0", threads=threads)
         cpu = time.process_time() - begin
     print(json.dumps({**packed, **used, "cpu": cpu}))
 
 
 def assembling(millions: int) -> None:
-    """Rates and peak memory of assembling a tenth of the tokens and all of them, then of verifying and reading."""
+    """Rates and peak memory of assembling a tenth of the tokens and all of them, then of verifying."""
     print("\n## Assembling, uint16, seq_len 2048, best_fit; a process of its own each time\n")
-    print("| M tokens | documents | s | MB/s | MB per CPU second | peak MB |")
-    print("|---|---|---|---|---|---|")
+    print("| M tokens | documents | order | threads | s | MB/s | MB per CPU second | peak MB |")
+    print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as name:
         for n_tokens in (millions * 100_000, millions * 1_000_000):
             folder = Path(name) / str(n_tokens)
             folder.mkdir()
             make_parts(folder, n_tokens)
-            command = [sys.executable, __file__, "--assemble", str(folder)]
-            done = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, cwd=REPO).stdout)
-            size = done["tokens"] * 2 / 1e6
-            print(
-                f"| {done['tokens'] / 1e6:.0f} | {done['documents']:,} | {done['seconds']:.2f} | {size / done['seconds']:.0f} "
-                f"| {size / done['cpu']:.0f} | {done['peak_rss_mb']:.0f} |",
-                flush=True,
-            )
-        reading(folder / "pack/tokens.arrow")
+            for case in CASES:
+                for threads in (1, 2):
+                    words = ["--assemble", str(folder), "--case", case, "--threads", str(threads)]
+                    done = json.loads(child(words))
+                    size = sum(file["tokens"] for file in done["files"]) * 2 / 1e6
+                    print(
+                        f"| {size / 2:.0f} | {done['documents']:,} | {case} | {threads} | {done['seconds']:.2f} "
+                        f"| {size / done['seconds']:.0f} | {size / done['cpu']:.0f} | {done['peak_rss_mb']:.0f} |",
+                        flush=True,
+                    )
+        path = folder / "pack/tokens.arrow"
+        bare = cpu_seconds(lambda: plain_copy(folder), 2)
+        size = path.stat().st_size / 1e6
+        verifying = cpu_seconds(lambda: verify(path).raise_if_bad())
+        print(f"\nVerifying the larger one: {size / verifying:.0f} MB per CPU second.", end=" ")
+        print(f"Copying its parts to one file and syncing it, nothing else: {size / bare:.0f} MB per CPU second.")
 
 
-def reading(path: Path) -> None:
-    """Verify, open, and random rows beside a plain NumPy memory map of the same bytes."""
-    size = path.stat().st_size / 1e6
-    verifying = cpu_seconds(lambda: verify(path).raise_if_bad())
-    opening = cpu_seconds(lambda: TokenFile(path)[0], 20)
-    file = TokenFile(path)
-    seq_len = file.metadata.seq_len
-    plain_path = path.with_suffix(".bin")
-    with plain_path.open("wb") as stream:
-        for row in file:
-            stream.write(row.tobytes())
-    plain = np.asarray(np.memmap(plain_path, np.uint16, "r")).reshape(-1, seq_len)  # without memmap's own overhead
-    order = np.random.default_rng(2).integers(0, len(file), 50_000).tolist()
+def plain_copy(folder: Path) -> None:
+    """Parts to one file, as any writer must."""
+    with (folder / "copy").open("wb") as out:
+        for part in sorted(folder.glob("*.arrow")):
+            out.write(part.read_bytes())
+        os.fsync(out.fileno())
 
-    def touch(source: TokenFile | npt.NDArray[np.uint16]) -> int:
-        total = 0
-        for index in order:
-            total ^= int(np.bitwise_xor.reduce(source[index].view(np.uint64)))
-        return total
 
-    assert touch(file) == touch(plain)
-    n_bytes = len(order) * seq_len * 2 / 1e6
-    mapped, bare = n_bytes / cpu_seconds(lambda: touch(file)), n_bytes / cpu_seconds(lambda: touch(plain))
-    getting = cpu_seconds(lambda: [file[index] for index in order]) / len(order) * 1e6
-    print(f"\n## Reading the larger one, {size:.0f} MB, page cache warm\n")
-    print(f"- verify: {size / verifying:.0f} MB per CPU second")
-    print(f"- open and first sequence: {opening * 1e3:.1f} ms")
-    print(f"- random sequence, view only: {getting:.2f} us")
-    print(
-        f"- random sequences, every byte touched: {mapped:.0f} MB/s; "
-        f"NumPy memory map of the bare ids: {bare:.0f} MB/s ({mapped / bare:.0%})"
-    )
+def end_to_end(megabytes: float) -> None:
+    """From a shard of text to the published token file, one process."""
+    texts = crawl(megabytes)
+    size = sum(len(text.encode()) for text in texts) / 1e6
+    load_tokenizer().encode_documents(["load it"])
+    print(f"\n## From shard to token file, {len(texts):,} documents of the crawl, {size:.1f} MB of text, one process\n")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shard, config = write_shard(folder / "shard.arrow", texts), PackConfig()
+        encode_shard(shard, [True] + [False] * (len(texts) - 1), folder / "warm.arrow", config)
+        wall, begin = time.perf_counter(), time.process_time()
+        counts = encode_shard(shard, None, folder / "part.arrow", config)
+        encoded = time.process_time() - begin
+        keywords: dict[str, Any] = {"config": config, "run_id": "bench", "config_digest": "0"}
+        assemble([folder / "part.arrow"], pack_folder=folder / "pack", checksums=[counts["sha256"]], **keywords)
+        cpu, wall = time.process_time() - begin, time.perf_counter() - wall
+    print(f"- encoding, first time over the text: {size / encoded:.1f} MB of text per CPU second")
+    print(f"- encoding and assembling: {size / cpu:.1f} MB of text per CPU second, {size / wall:.1f} by the clock")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--encode-mb", type=float, default=8)
+    parser.add_argument("--text-mb", type=float, default=8)
     parser.add_argument("--tokens", type=int, default=100, metavar="MILLIONS")
+    parser.add_argument("--documents", type=int, default=50, metavar="MILLIONS")
     parser.add_argument("--assemble", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--plan", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--strategy", help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.assemble:
-        assemble_alone(options.assemble)
+        assemble_alone(options.assemble, options.case, options.threads)
+        return
+    if options.plan:
+        plan_alone(options.plan, options.strategy, options.seed)
         return
     info = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*:\s*(.*)", info.read_text() if info.exists() else "")
     print(f"# Packing, {datetime.now(timezone.utc):%Y-%m-%d}\n")
-    print(f"{os.cpu_count()} cores (shared with other work), {model[1] if model else 'unknown'};", end=" ")
+    load = os.getloadavg()[0]
+    print(
+        f"{os.cpu_count()} cores (shared with other work, load {load:.0f}), {model[1] if model else 'unknown'};",
+        end=" ",
+    )
     print(f"Python {sys.version.split()[0]}, pyarrow {pa.__version__}. `python tests/bench/bench_pack.py`\n")
-    encoding(options.encode_mb)
     planning()
+    many_plans(options.documents)
     assembling(options.tokens)
+    end_to_end(options.text_mb)
 
 
 if __name__ == "__main__":

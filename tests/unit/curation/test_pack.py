@@ -395,29 +395,29 @@ import resource, sys
 from pathlib import Path
 from curation.errors import RunError
 from curation.pack import PackConfig, assemble
-part, folder, limit = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    assemble([part], pack_folder=folder, config=PackConfig(seq_len=64), run_id="run", config_digest="digest")
-except RunError as error:
-    print(error)
+part, folder = Path(sys.argv[1]), Path(sys.argv[2])
+for limit in (2_000, 40_000):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    try:
+        assemble([part], pack_folder=folder, config=PackConfig(seq_len=64), run_id="run", config_digest="digest")
+    except RunError as error:
+        print(error)
 """
 
 
-@pytest.mark.parametrize(
-    ("limit", "message"), [(2_000, "anonymous file beside the parts"), (40_000, "tokens.arrow could not")]
-)
-def test_a_full_disk_publishes_nothing(limit: int, message: str, tmp_path: Path) -> None:
-    """Files may not grow any more: a named error, and the earlier files stand as they were."""
+def test_a_full_disk_publishes_nothing(tmp_path: Path) -> None:
+    """Files may not grow any more, anonymous ones or the token file: a named error, and the earlier files stand."""
     texts = [f"text number {i} of the shard" for i in range(2_000)]
     shard = write_shard(tmp_path / "s.arrow", texts, batch_rows=1000)
     encode_shard(shard, None, tmp_path / "work/part.arrow", CONFIG)
     pack(tmp_path, TEXTS)
     before = {path.name: path.read_bytes() for path in (tmp_path / "pack").iterdir()}
-    command = [sys.executable, "-c", LIMITED, str(tmp_path / "work/part.arrow"), str(tmp_path / "pack"), str(limit)]
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "work/part.arrow"), str(tmp_path / "pack")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
-    assert message in done.stdout
-    assert "run the same command again" in done.stdout
+    first, second = done.stdout.splitlines()
+    assert "anonymous file beside the parts" in first
+    assert "tokens.arrow could not be written" in second
+    assert "run the same command again" in first
     assert {path.name: path.read_bytes() for path in (tmp_path / "pack").iterdir()} == before
 
 
