@@ -6,7 +6,7 @@ often a single Chinese character. A piece of one letter is one token; longer one
 among those seen before, and merged if they are not there: by search for the best pair if short, with a heap if long.
 
 Costs: 60 to 150 MB/s of new text on one core, at most n log n for n letters without a border; the pieces seen before
-take 8 MB, for ever. It is compiled once, in 5 s (`kernels`).
+take 16 MB, for ever. It is compiled once, in 5 s (`kernels`).
 
 The result is that of merging the pair of lowest rank first, the leftmost of equal ones, until none is left
 (Sennrich et al., arXiv 1508.07909), as `tokenizers` and SentencePiece do it.
@@ -45,17 +45,16 @@ class Tables(NamedTuple):
     letter_ids: uint32[n + 1]     id of each letter
     byte_ids: uint32[256]         id of each byte
     joins: uint64[2**k]           bit set (`_join_bit`) of pairs of letters that stand side by side in some token
-    pair_keys: uint64[2**m]       hash table (`_pair_slot`) of the merges: left id << 32 | right id
-    pair_values: int64[2**m]      rank << 32 | id that it becomes
-    seen: uint64[8 * entries]      pieces with their ids: 32 bytes, 7 ids, and in the last half word length << 8 | ids
+    pairs: uint64[2**m]           hash table (`_pair_slot`) of the merges, two words each: left id << 32 | right id, or
+                                  NO_PAIR, and rank << 32 | id that they become
+    seen: uint64[8 * entries]     pieces with their ids: 32 bytes, 7 ids, and in the last half word length << 8 | ids
     """
 
     letters: npt.NDArray[np.uint16]
     letter_ids: npt.NDArray[np.uint32]
     byte_ids: npt.NDArray[np.uint32]
     joins: npt.NDArray[np.uint64]
-    pair_keys: npt.NDArray[np.uint64]
-    pair_values: npt.NDArray[np.int64]
+    pairs: npt.NDArray[np.uint64]
     seen: npt.NDArray[np.uint64]
 
 
@@ -67,21 +66,22 @@ def _join_bit(left: Int, right: Int, n_words: Int) -> Int:
 
 
 @inlined
-def _pair_slot(key: Int, n_slots: Int) -> Int:
-    """Where to look for a pair first; then in the slots after it."""
-    return np.int64(((key ^ (key >> np.uint64(29))) * GOLDEN >> np.uint64(32)) & np.uint64(n_slots - 1))
+def _pair_slot(key: Int, n_words: Int) -> Int:
+    """Where to look for a pair first; then every two words after it."""
+    return np.int64(((key ^ (key >> np.uint64(29))) * GOLDEN >> np.uint64(32)) & np.uint64(n_words - 2))
 
 
 @inlined
 def _value(left: Int, right: Int, tables: Tables) -> Int:
     """Rank and result of a pair, or NEVER."""
     key = np.uint64(left) << np.uint64(32) | np.uint64(right)
-    slot = _pair_slot(key, len(tables.pair_keys))
-    while tables.pair_keys[slot] != key:
-        if tables.pair_keys[slot] == NO_PAIR:
+    pairs = tables.pairs
+    slot = _pair_slot(key, len(pairs))
+    while at(pairs, slot) != key:
+        if at(pairs, slot) == NO_PAIR:
             return NEVER
-        slot = (slot + 1) & (len(tables.pair_keys) - 1)
-    return tables.pair_values[slot]
+        slot = (slot + 2) & (len(pairs) - 1)
+    return np.int64(at(pairs, slot + 1))
 
 
 @inlined
@@ -222,36 +222,36 @@ def _merged(data: Any, p: Int, end: Int, n: Int, tables: Tables, out: Any, o: In
 def _cut(data: Any, p: Int, end: Int, tables: Tables, split_at: Int, pieces: Any) -> Int:
     """Cut text from p on into pieces, at most HANDFUL; returns how many.
 
-    pieces: int64[HANDFUL + 1, 3], is given where each begins, its letters, and the number of its first letter; a
+    pieces: int64[3 * HANDFUL + 3], is given where each begins, its letters, and the number of its first letter; a
     character that is written as bytes has no letters. After the last one stands where it ends.
     """
     k, n = 0, 0
     before: Int = 0
-    pieces[0, 0] = p
+    pieces[0] = p
     while p < end and k < HANDFUL:
         character = _character(data, p)
         letter = np.int64(at(tables.letters, character >> 3))
         bit = _join_bit(before, letter, len(tables.joins))
         joined = (at(tables.joins, bit >> 6) >> np.uint64(bit & 63)) & np.uint64(1)
         if n > 0 and (letter == 0 or letter == split_at or not joined):
-            pieces[k, 1] = n
+            pieces[3 * k + 1] = n
             k, n = k + 1, 0
-            pieces[k, 0] = p
+            pieces[3 * k] = p
             continue
         p += character & 7
         if letter == 0:
-            pieces[k, 1] = 0
+            pieces[3 * k + 1] = 0
             k += 1
-            pieces[k, 0] = p
+            pieces[3 * k] = p
         else:
             if n == 0:
-                pieces[k, 2] = letter
+                pieces[3 * k + 2] = letter
             n += 1
             before = letter
     if n > 0:
-        pieces[k, 1] = n
+        pieces[3 * k + 1] = n
         k += 1
-        pieces[k, 0] = p
+        pieces[3 * k] = p
     return k
 
 
@@ -263,16 +263,30 @@ def _hash(a: Int, b: Int, c: Int, d: Int, length: Int) -> Int:
 
 
 @inlined
-def _write(data: Any, pieces: Any, k: Int, tables: Tables, out: Any, o: Int, ids: Any, values: Any) -> Int:
-    """Write the ids of the first k pieces to out[o:]; returns where they end.
+def _holds(seen: Any, e: Int, a: Int, b: Int, c: Int, d: Int, length: Int) -> Int:
+    """Whether an entry is that of these bytes, by comparing all of them."""
+    differ = (at(seen, e) ^ a) | (at(seen, e + 1) ^ b) | (at(seen, e + 2) ^ c) | (at(seen, e + 3) ^ d)
+    return (differ | ((at(seen, e + 7) >> np.uint64(40)) ^ np.uint64(length))) == 0
 
-    Short pieces are remembered: the entry of a hash holds the last one that had it.
-    """
+
+@inlined
+def _remember(seen: Any, e: Int, a: Int, b: Int, c: Int, d: Int, length: Int, out: Any, o: Int, count: Int) -> None:
+    """Put a piece into an entry; what was there moves to the neighbour, and drives out what was there."""
+    for i in range(ENTRY):
+        seen[(e ^ ENTRY) + i] = seen[e + i]
+    seen[e], seen[e + 1], seen[e + 2], seen[e + 3] = a, b, c, d
+    seen[e + 4], seen[e + 5], seen[e + 6] = load64(out, o), load64(out, o + 2), load64(out, o + 4)
+    seen[e + 7] = np.uint64(out[o + 6]) | np.uint64(length << 40 | count << 32)
+
+
+@inlined
+def _write(data: Any, pieces: Any, k: Int, tables: Tables, out: Any, o: Int, ids: Any, values: Any) -> Int:
+    """Write the ids of the first k pieces to out[o:]; returns where they end."""
     seen = tables.seen
     for i in range(k):
-        p, end, n = pieces[i, 0], pieces[i + 1, 0], pieces[i, 1]
+        p, end, n = at(pieces, 3 * i), at(pieces, 3 * i + 3), at(pieces, 3 * i + 1)
         if n == 1:
-            out[o] = tables.letter_ids[pieces[i, 2]]
+            out[o] = at(tables.letter_ids, at(pieces, 3 * i + 2))
             o += 1
             continue
         if n == 0:
@@ -291,22 +305,21 @@ def _write(data: Any, pieces: Any, k: Int, tables: Tables, out: Any, o: Int, ids
                 c = _word(data, p + 16, length - 16)
                 if length > 24:
                     d = _word(data, p + 24, length - 24)
-        e = np.int64((_hash(a, b, c, d, length) >> np.uint64(37)) & np.uint64(len(seen) - ENTRY))
-        differ = (at(seen, e) ^ a) | (at(seen, e + 1) ^ b) | (at(seen, e + 2) ^ c) | (at(seen, e + 3) ^ d)
-        last = at(seen, e + 7)
-        if (differ | ((last >> np.uint64(40)) ^ np.uint64(length))) == 0:
-            store64(out, o, at(seen, e + 4))
-            store64(out, o + 2, at(seen, e + 5))
-            store64(out, o + 4, at(seen, e + 6))
-            store64(out, o + 6, last)
-            o += np.int64((last >> np.uint64(32)) & np.uint64(0xFF))
-            continue
-        count = _merged(data, p, end, n, tables, out, o, ids, values)
-        if count <= MOST_IDS:
-            seen[e], seen[e + 1], seen[e + 2], seen[e + 3] = a, b, c, d
-            seen[e + 4], seen[e + 5], seen[e + 6] = load64(out, o), load64(out, o + 2), load64(out, o + 4)
-            seen[e + 7] = np.uint64(out[o + 6]) | np.uint64(length << 40 | count << 32)
-        o += count
+        first = np.int64((_hash(a, b, c, d, length) >> np.uint64(37)) & np.uint64(len(seen) - ENTRY))
+        e = first
+        if not _holds(seen, e, a, b, c, d, length):
+            e ^= ENTRY
+            if not _holds(seen, e, a, b, c, d, length):
+                count = _merged(data, p, end, n, tables, out, o, ids, values)
+                if count <= MOST_IDS:
+                    _remember(seen, first, a, b, c, d, length, out, o, count)
+                o += count
+                continue
+        store64(out, o, at(seen, e + 4))
+        store64(out, o + 2, at(seen, e + 5))
+        store64(out, o + 4, at(seen, e + 6))
+        store64(out, o + 6, at(seen, e + 7))
+        o += np.int64((at(seen, e + 7) >> np.uint64(32)) & np.uint64(0xFF))
     return o
 
 
@@ -323,10 +336,10 @@ def fill(tables: Tables, neighbours: Any, pairs: Any, values: Any) -> None:
         bit = _join_bit(neighbours[i, 0], neighbours[i, 1], len(tables.joins))
         tables.joins[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
     for i in range(len(pairs)):
-        slot = _pair_slot(pairs[i], len(tables.pair_keys))
-        while tables.pair_keys[slot] != NO_PAIR:
-            slot = (slot + 1) & (len(tables.pair_keys) - 1)
-        tables.pair_keys[slot], tables.pair_values[slot] = pairs[i], values[i]
+        slot = _pair_slot(pairs[i], len(tables.pairs))
+        while tables.pairs[slot] != NO_PAIR:
+            slot = (slot + 2) & (len(tables.pairs) - 1)
+        tables.pairs[slot], tables.pairs[slot + 1] = pairs[i], np.uint64(values[i])
 
 
 @kernel
@@ -341,7 +354,7 @@ def encode(data: Any, borders: Any, tables: Tables, split_at: Int, out: Any, len
         lengths: int64[n_texts], is given the ids of each text.
     """
     ids, values = np.empty(SHORT, np.int64), np.empty(SHORT, np.int64)
-    pieces = np.empty((HANDFUL + 1, 3), np.int64)
+    pieces = np.empty(3 * HANDFUL + 3, np.int64)
     o = 0
     for text in range(len(lengths)):
         first = o
@@ -349,6 +362,6 @@ def encode(data: Any, borders: Any, tables: Tables, split_at: Int, out: Any, len
         while p < end:
             k = _cut(data, p, end, tables, split_at, pieces)
             o = _write(data, pieces, k, tables, out, o, ids, values)
-            p = pieces[k, 0]
+            p = pieces[3 * k]
         lengths[text] = o - first
     return o

@@ -30,6 +30,7 @@ SMALL: Mapping[str, list[str]] = {
     "pack": ["--encode-mb", "1", "--tokens", "10"],
     "scale": ["--documents", "2000"],
     "text": ["--repeats", "1", "--megabytes", "2"],
+    "tokenize": ["--rounds", "1", "--megabytes", "0.3", "--tokenizers", "default", "mistral_v3"],
     "what_if": ["--documents", "20000", "--repeats", "1"],
 }
 """Arguments of a small run, by bench; CORPUS stands for a folder of JSON lines made here."""
@@ -40,6 +41,7 @@ NEEDS_DATA = {
     "near": "3_neardup",
     "pack": "2_text",
     "text": "2_text",
+    "tokenize": "2_text",
 }
 """Folder of the test data without which a bench cannot run."""
 

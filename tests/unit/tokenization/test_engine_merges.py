@@ -188,10 +188,10 @@ def test_texts_that_spell_an_added_token_are_encoded_by_the_stock_library(tmp_pa
 
 
 def test_the_pieces_seen_before_are_compared_byte_by_byte() -> None:
-    """With one entry for all hashes, each piece drives the last one out, and none takes another's ids."""
+    """With two entries for all hashes, each piece drives another one out, and none takes another's ids."""
     library = small_model()
     engine = engine_of(library)
-    engine._tables = engine._tables._replace(seen=np.zeros(8, np.uint64))
+    engine._tables = engine._tables._replace(seen=np.zeros(16, np.uint64))
     dice = np.random.default_rng(1)
     texts = [" ".join("".join(dice.choice(list("ab漢"), dice.integers(1, 16))) for _ in range(60)) for _ in range(20)]
     equal(engine, library, [*texts, *texts])
