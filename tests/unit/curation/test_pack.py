@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +24,7 @@ from curation.pack import MixConfig, PackConfig, assemble, encode_digest, encode
 from curation.run import file_sha256
 from tests.fakes import SOURCE, shard_table
 from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
+from tokenization.assemble import Assembly
 from tokenization.reader import TokenFile, verify
 from tokenization.tokenizer import load_tokenizer
 
@@ -419,6 +422,24 @@ def test_a_full_disk_publishes_nothing(tmp_path: Path) -> None:
     assert "tokens.arrow could not be written" in second
     assert "run the same command again" in first
     assert {path.name: path.read_bytes() for path in (tmp_path / "pack").iterdir()} == before
+
+
+def test_a_killed_assembly_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the token file and its table: nothing is published, parts are whole, the next try gives the same."""
+    pack(tmp_path, TEXTS)
+    (part,) = (tmp_path / "work").iterdir()
+    checksum = file_sha256(part)
+    keywords: dict[str, Any] = {"config": CONFIG, "run_id": "run", "config_digest": "digest", "checksums": [checksum]}
+    child = os.fork()
+    if not child:
+        monkeypatch.setattr(Assembly, "write_documents", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        assemble([part], pack_folder=tmp_path / "again", **keywords)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert all(path.name.startswith(".") for path in (tmp_path / "again").iterdir())
+    assemble([part], pack_folder=tmp_path / "again", **keywords)
+    for name in ("tokens.arrow", "documents.parquet", "manifest.json"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "pack" / name).read_bytes()
 
 
 def test_two_workers_at_once(tmp_path: Path) -> None:
