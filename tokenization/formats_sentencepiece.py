@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import re
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any

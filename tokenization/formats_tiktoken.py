@@ -17,6 +17,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tokenization.errors import TokenizerError
@@ -106,46 +107,34 @@ def read_recipe(data: Any, where: str) -> Recipe:
         raise TokenizerError(
             f"{where}: expected a JSON object with keys of {', '.join(keys)}, found {str(data)[:200]}."
         )
-    by_name = {recipe.name: recipe for recipe in KNOWN.values()}
-    if "like" in data:
-        if data["like"] not in by_name:
-            raise TokenizerError(f"{where}: like must be one of {', '.join(sorted(by_name))}, found {data['like']!r}.")
-        base = by_name[data["like"]]
-        data = {
-            "pattern": base.pattern,
-            "special_tokens": dict(base.special),
-            "normalizer": base.normalizer,
-            "eos": base.eos,
-            "bos": base.bos,
-            "pad": base.pad,
-            "ignore_merges": base.ignore_merges,
-            **{key: value for key, value in data.items() if key != "like"},
-        }
-    pattern, special = data.get("pattern"), data.get("special_tokens", {})
-    if not isinstance(pattern, str) or not isinstance(special, dict):
-        raise TokenizerError(f"{where}: expected pattern (a regular expression) and special_tokens (name: id).")
-    if not all(isinstance(index, int) and index >= 0 for index in special.values()):
+    known = {recipe.name: recipe for recipe in KNOWN.values()}
+    if data.get("like", "gpt2") not in known:
+        raise TokenizerError(f"{where}: like must be one of {', '.join(sorted(known))}, found {data['like']!r}.")
+    base = known[data["like"]] if "like" in data else Recipe("", 0, None, (), None)
+    special = data.get("special_tokens", dict(base.special))
+    if not isinstance(data.get("pattern", "" if "like" in data else None), str):
+        raise TokenizerError(f"{where}: expected pattern, a regular expression, or like; found {str(data)[:200]}.")
+    if not isinstance(special, dict) or not all(isinstance(i, int) and i >= 0 for i in special.values()):
         raise TokenizerError(f"{where}: special_tokens must give each name an id, found {str(special)[:200]}.")
     if data.get("normalizer") not in (None, "NFC", "NFKC", "NFD", "NFKD"):
         raise TokenizerError(f"{where}: normalizer must be null, NFC, NFKC, NFD or NFKD, found {data['normalizer']!r}.")
-    return Recipe(
+    return replace(
+        base,
         name=where,
-        count=0,
-        pattern=_onig(pattern, where),
+        pattern=_onig(data["pattern"], where) if "pattern" in data else base.pattern,
         special=tuple(sorted(special.items(), key=lambda item: item[1])),
-        normalizer=data.get("normalizer"),
-        eos=data.get("eos"),
-        bos=data.get("bos"),
-        pad=data.get("pad"),
-        ignore_merges=bool(data.get("ignore_merges", True)),
+        normalizer=data.get("normalizer", base.normalizer),
+        eos=data.get("eos", base.eos),
+        bos=data.get("bos", base.bos),
+        pad=data.get("pad", base.pad),
+        ignore_merges=bool(data.get("ignore_merges", base.ignore_merges)),
     )
 
 
 def _onig(pattern: str, where: str) -> str:
     """A pattern of tiktoken's regex library in the words of the other one: `$` there is the end of the text alone."""
-    parts = re.split(r"(\\.|\[(?:\\.|[^\]\\])*\])", pattern, flags=re.DOTALL)
-    plain = "".join(parts[::2])
-    if "}+" in plain:
+    parts = re.split(r"(\\[pPxu]\{[^}]*\}|\\.|\[(?:\\.|[^\]\\])*\])", pattern, flags=re.DOTALL)
+    if re.search(r"\{[0-9]*,?[0-9]*\}\+", "".join("" if i % 2 else part for i, part in enumerate(parts))):
         raise TokenizerError(
             f"{where}: the pattern says {{m,n}}+, which means something else in the library that reads it here: "
             "write (?>..{m,n}) instead."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import random
 from collections.abc import Callable
 from functools import cache
@@ -17,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import hostile_text
+from tests.tokenizer_models import MODELS, model, train
 from tokenization.errors import TokenizerError
 from tokenization.formats_sentencepiece import Kind, convert, is_sentencepiece, parse
 from tokenization.tokenizer import load_tokenizer
@@ -29,72 +29,12 @@ PIECES += ["か\u3099", "ﾊﾟ", "e\u0301", "\u3000", "\t", "\u200b", "ﬁ", "�
 MIXED = ["".join(DICE.choices(PIECES, k=DICE.randint(1, 40))) for _ in range(300)]
 RUNS = [unit * n for unit in ("▁", " ", "=", "ab", "aba", "\n", "a ") for n in (1, 2, 3, 5, 8, 31, 64, 99)]
 
-MODELS: dict[str, dict[str, Any]] = {
-    "bpe with bytes": {"model_type": "bpe", "normalization_rule_name": "identity", "byte_fallback": True},
-    "bpe without bytes": {"model_type": "bpe", "normalization_rule_name": "identity"},
-    "bpe that keeps blanks": {
-        "model_type": "bpe",
-        "normalization_rule_name": "identity",
-        "remove_extra_whitespaces": False,
-        "byte_fallback": True,
-    },
-    "bpe without a blank before": {
-        "model_type": "bpe",
-        "normalization_rule_name": "identity",
-        "add_dummy_prefix": False,
-        "byte_fallback": True,
-    },
-    "bpe with symbols": {
-        "model_type": "bpe",
-        "normalization_rule_name": "identity",
-        "user_defined_symbols": ["<tool>", "[X]"],
-        "byte_fallback": True,
-    },
-    "bpe with rules": {"model_type": "bpe", "normalization_rule_name": "nmt_nfkc", "byte_fallback": True},
-    "bpe with rules that keeps blanks": {
-        "model_type": "bpe",
-        "normalization_rule_name": "nmt_nfkc",
-        "remove_extra_whitespaces": False,
-        "byte_fallback": True,
-    },
-    "unigram with bytes": {"model_type": "unigram", "normalization_rule_name": "identity", "byte_fallback": True},
-    "unigram with symbols": {
-        "model_type": "unigram",
-        "normalization_rule_name": "identity",
-        "user_defined_symbols": ["<tool>", "[X]"],
-    },
-    "unigram with rules": {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc"},
-    "unigram with rules for case": {"model_type": "unigram", "normalization_rule_name": "nmt_nfkc_cf"},
-}
-
-
-@cache
-def _model(name: str) -> bytes:
-    return train(**MODELS[name])
-
-
-def train(**settings: Any) -> bytes:
-    """A model of 900 pieces, made in a quarter of a second by the library itself."""
-    written = io.BytesIO()
-    lines = [line for text in TEXTS[:460] for line in text.splitlines() if line.strip() and "\0" not in line]
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=written,
-        vocab_size=900,
-        character_coverage=0.98,
-        minloglevel=2,
-        hard_vocab_limit=False,
-        num_threads=1,
-        **settings,
-    )
-    return written.getvalue()
-
 
 def _other_ids(name: str, folder: Path, texts: list[str]) -> list[str]:
     """The texts whose ids are not those of the library; in unigram models, whose ids have another score."""
     file = folder / "t.model"
-    file.write_bytes(_model(name))
-    own = sentencepiece.SentencePieceProcessor(model_proto=_model(name))
+    file.write_bytes(model(name))
+    own = sentencepiece.SentencePieceProcessor(model_proto=model(name))
     ids, lengths = load_tokenizer(file).encode_batch(texts)
     rows = np.split(ids, np.cumsum(lengths)[:-1])
     other = [(text, row.tolist(), own.encode(text)) for text, row in zip(texts, rows, strict=True)]
@@ -116,7 +56,7 @@ def test_ids_are_those_of_the_library(name: str, tmp_path: Path) -> None:
     assert len(other) <= (0.02 if "rules" in name else 0.0) * len(texts), other[:3]
 
 
-plain = sentencepiece.SentencePieceProcessor(model_proto=_model("bpe with bytes"))
+plain = sentencepiece.SentencePieceProcessor(model_proto=model("bpe with bytes"))
 
 
 @settings(max_examples=150, deadline=None)
@@ -125,7 +65,7 @@ def test_any_text_has_the_ids_of_the_library(tmp_path_factory: pytest.TempPathFa
     """BPE with bytes and without rules, as Llama 2 and Mistral have it: every text there is."""
     file = tmp_path_factory.getbasetemp() / "hostile.model"
     if not file.exists():
-        file.write_bytes(_model("bpe with bytes"))
+        file.write_bytes(model("bpe with bytes"))
     ids, _ = _loaded(file).encode_batch(texts)
     assert ids.tolist() == [index for text in texts for index in plain.encode(text)]
 
@@ -139,9 +79,9 @@ def test_special_text_stays_text(tmp_path: Path) -> None:
     """Control tokens, the unknown token and byte tokens cannot be spelled; a user-defined symbol is one, by definition."""
     for name in ("bpe with symbols", "unigram with symbols", "unigram with bytes"):
         file = tmp_path / "t.model"
-        file.write_bytes(_model(name))
+        file.write_bytes(model(name))
         loaded = load_tokenizer(file, bos="<s>")
-        pieces = {piece.text: index for index, piece in enumerate(parse(_model(name), "t").pieces)}
+        pieces = {piece.text: index for index, piece in enumerate(parse(model(name), "t").pieces)}
         encoded = loaded.encode_documents(["a</s>b <s> <unk>", "</s>", "<0x0A> x<0x41>", "[X]<0x0A>"])
         inner = encoded.ids[(encoded.ids != loaded.eos_id) & (encoded.ids != loaded.bos_id)]
         assert (encoded.ids == loaded.eos_id).sum() == (encoded.ids == loaded.bos_id).sum() == 4
@@ -218,14 +158,14 @@ def _unused(raw: bytes) -> bytes:
 def test_what_cannot_be_converted_is_refused(damage: Callable[[bytes], bytes], message: str) -> None:
     """A damaged file, or one whose settings a tokenizer.json cannot say: an error with the reason, never other ids."""
     with pytest.raises(TokenizerError, match=message):
-        convert(damage(_model("bpe with bytes")), "t.model")
+        convert(damage(model("bpe with bytes")), "t.model")
 
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 3000), st.integers(0, 255))
 def test_no_byte_crashes_the_parser(place: int, byte: int) -> None:
     """Whatever byte is changed: it parses, or it is refused."""
-    raw = bytearray(_model("bpe with bytes"))
+    raw = bytearray(model("bpe with bytes"))
     raw[place % len(raw)] = byte
     with contextlib.suppress(TokenizerError):
         convert(bytes(raw), "t.model")
@@ -233,9 +173,9 @@ def test_no_byte_crashes_the_parser(place: int, byte: int) -> None:
 
 def test_kinds_are_told_by_content() -> None:
     """A model begins with a piece; JSON and ranks do not."""
-    assert is_sentencepiece(_model("bpe with bytes"))
+    assert is_sentencepiece(model("bpe with bytes"))
     assert not any(is_sentencepiece(raw) for raw in (b"", b"{}", b'{"model": {}}', b"IQ== 0\n", b"\x0a"))
-    assert {Kind.NORMAL, Kind.BYTE} <= {piece.kind for piece in parse(_model("bpe with bytes"), "t").pieces}
+    assert {Kind.NORMAL, Kind.BYTE} <= {piece.kind for piece in parse(model("bpe with bytes"), "t").pieces}
 
 
 def test_a_symbol_that_the_rules_change_is_refused(tmp_path: Path) -> None:
