@@ -170,6 +170,7 @@ def _hypotheses(
             yield _if_indifferent(name, change, sentence, mend, theirs)
     for cause, encode in their_ways:
         yield cause, lambda case, encode=encode: _equal(encode, case.text, case.ours)  # type: ignore[misc]
+    yield from _one_more(cases)
     yield from _renumbered(cases, sides)
     yield from _unknown(sides)
 
@@ -258,6 +259,27 @@ _CHANGES: tuple[tuple[str, Callable[[str], str], str, str], ...] = (
     ("line_ends", lambda text: text.replace("\r\n", "\n").replace("\r", "\n"), "changes line ends", _FILES),
 )
 """Name, change of the text, what a tokenizer that does so does, what to do."""
+
+
+def _one_more(cases: Sequence[Case]) -> Iterator[_Hypothesis]:
+    """One side has one and the same token more at the beginning, and not in every text, else it would stand around texts."""
+    for which, place in (("trainer's", 1), ("pipeline's", 0)):
+        more = Counter(_first_if_more(case, place) for case in cases)
+        del more[-1]
+        for index, _ in more.most_common(1):
+            cause = Cause(
+                "leading_token",
+                f"the {which} tokenizer begins this text with one more token, {index}: SentencePiece puts its blank before an "
+                "added token too, the library tokenizers does not.",
+                "It concerns texts that begin with an added token; leave such tokens out of the text, or load both the same way.",
+            )
+            yield cause, lambda case, place=place, index=index: _first_if_more(case, place) == index  # type: ignore[misc]
+
+
+def _first_if_more(case: Case, place: int) -> int:
+    """The first id of one side, where the rest of it is the other side; else -1."""
+    one, other = (case.ours, case.theirs) if place == 0 else (case.theirs, case.ours)
+    return one[0] if one[1:] == other and one else -1
 
 
 def _renumbered(cases: Sequence[Case], sides: tuple[Side, Side]) -> Iterator[_Hypothesis]:

@@ -139,7 +139,7 @@ class _Transformers(TrainerTokenizer):
     @property
     def identity(self) -> tuple[str, bool, Any]:
         """Two with the same are the same tokenizer."""
-        return self.how, bool(self._tokenizer.is_fast), getattr(self._tokenizer, "legacy", None)
+        return self.how, bool(self._tokenizer.is_fast), getattr(self._tokenizer, "legacy", True)
 
     def loaded(self, texts: Sequence[str]) -> list[Ids]:
         return [tuple(ids) for ids in self._tokenizer(list(texts), verbose=False)["input_ids"]]
@@ -236,15 +236,15 @@ def other_ways(path: str | Path, taken: TrainerTokenizer) -> Iterator[tuple[Caus
         return
     ways: list[tuple[str, str, Callable[[], TrainerTokenizer]]] = []
     if isinstance(taken, _Transformers):
-        legacy = bool(getattr(taken._tokenizer, "legacy", True))
+        legacy = bool(taken.identity[2])
         ways += [
-            ("legacy", f"with legacy={not legacy} the ids are equal", lambda: _Transformers(path, legacy=not legacy)),
-            ("slow_fast", "with use_fast=False the ids are equal", lambda: _Transformers(path, use_fast=False)),
+            ("legacy", f"with legacy={not legacy}", lambda: _Transformers(path, legacy=not legacy)),
+            ("slow_fast", "with use_fast=False", lambda: _Transformers(path, use_fast=False)),
         ]
         if (path / "tokenizer.json").is_file():
-            ways.append(("slow_fast", "its tokenizer.json alone gives equal ids", lambda: load_stock(path)))
+            ways.append(("slow_fast", "its tokenizer.json alone", lambda: load_stock(path)))
     for model in sorted(path.glob("*.model*")):
-        ways.append(("slow_fast", f"its {model.name} alone gives equal ids", lambda model=model: _load_file(model)))  # type: ignore[misc]
+        ways.append(("slow_fast", f"its {model.name} alone", lambda model=model: _load_file(model)))  # type: ignore[misc]
     for name, what, load in ways:
         try:
             way = load()
@@ -252,8 +252,11 @@ def other_ways(path: str | Path, taken: TrainerTokenizer) -> Iterator[tuple[Caus
             continue
         if isinstance(way, _Transformers) and isinstance(taken, _Transformers) and way.identity == taken.identity:
             continue
-        remedy = "The files of the folder disagree with each other: keep those that the model was trained with."
-        yield Cause(name, f"the trainer's folder has two tokenizers: {what} ({way.how}).", remedy), _encoder(way)
+        sentence = (
+            f"the trainer's folder gives other ids by {taken.how} than {what} by {way.how}, which gives the pipeline's."
+        )
+        remedy = "Load it as the model was trained; or write what the trainer has with save_pretrained, and give the pipeline that."
+        yield Cause(name, sentence, remedy), _encoder(way)
 
 
 def _encoder(way: TrainerTokenizer) -> Encode:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parity_variants import small, twin
-from tests.token_files import small_header
 from tokenizers import Tokenizer as Backend
 
+from tests.parity_variants import small, twin
+from tests.token_files import small_header
 from tokenization.errors import TokenizerError
 from tokenization.layout import Header
 from tokenization.parity import check_golden
