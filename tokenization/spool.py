@@ -1,8 +1,8 @@
 """Long rows of numbers that live in an anonymous file instead of memory: appended once, then read in any order.
 
 The file has no name, so a killed process leaves nothing behind; its pages are the page cache's, which gives them
-up under pressure. Costs no memory that grows: `read` copies what it is asked for, `take` maps the file and lets its
-pages go again. Appending and reading run at the speed of memory while the cache holds the file.
+up under pressure. Costs no memory that grows: `read` copies what it is asked for, `take` reads place by place
+(1.5 us each), or maps the file while it is small. Appending and reading run at the speed of memory while the cache holds the file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ import numpy.typing as npt
 __all__ = ["Spool"]
 
 _SMALL = 32 << 20
-"""Bytes of a row that may stay mapped: the whole of it is no burden."""
-_AT_ONCE = 1 << 10
-"""Numbers of a larger row taken before its pages are let go. Linux maps up to 64 kB around each: 64 MB."""
+"""Bytes of a row that is mapped: the whole of it is no burden."""
 
 
 class Spool:
@@ -86,16 +84,23 @@ class Spool:
         """The numbers at some places, in any order. Safe in threads."""
         if not len(places):
             return np.empty((0, *self._shape), self.dtype)
+        if len(self) * self._bytes > _SMALL:
+            return self._read_each(places)
         with self._lock:
             if self._map is None:
                 self._map = mmap.mmap(self._file.fileno(), 0, prot=mmap.PROT_READ)
         mapped: npt.NDArray[Any] = np.frombuffer(self._map, self.dtype).reshape(-1, *self._shape)
-        if mapped.nbytes <= _SMALL:
-            return mapped[places]
+        return mapped[places]
+
+    def _read_each(self, places: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """One read for each place: 1.5 us. Mapped, each would keep 64 kB and more of the file in memory."""
+        if not 0 <= places.min() <= places.max() < len(self):
+            raise IndexError(f"{places.min()} to {places.max()} are not all inside a row of {len(self)} numbers")
         taken = np.empty((len(places), *self._shape), self.dtype)
-        for begin in range(0, len(places), _AT_ONCE):
-            taken[begin : begin + _AT_ONCE] = mapped[places[begin : begin + _AT_ONCE]]
-            self._map.madvise(mmap.MADV_DONTNEED)
+        view, size, descriptor = taken.reshape(-1).view(np.uint8).data, self._bytes, self._file.fileno()
+        for number, place in enumerate((places * size).tolist()):
+            if os.preadv(descriptor, [view[number * size : (number + 1) * size]], place) != size:
+                raise OSError(f"{size} bytes of an anonymous file are not there any more")
         return taken
 
     def close(self) -> None:

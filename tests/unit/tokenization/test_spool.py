@@ -22,7 +22,8 @@ FOLDER = Path(tempfile.gettempdir())
 @given(st.lists(st.lists(st.integers(-(2**31), 2**31 - 1), max_size=9), max_size=6), st.data())
 def test_what_is_appended_is_read(groups: list[list[int]], data: st.DataObject) -> None:
     """Any groups, any range, any places; empty ones too."""
-    with closing(Spool(FOLDER, np.int32)) as spool:
+    with closing(Spool(FOLDER, np.int32)) as spool, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_SMALL", data.draw(st.sampled_from([0, 2**30])))
         for group in groups:
             spool.append(np.array(group, np.int64))
         expected = np.array([number for group in groups for number in group], np.int64)
@@ -45,16 +46,18 @@ def test_groups_of_numbers(tmp_path: Path) -> None:
     spool.close()
 
 
-def test_large_rows_are_read_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages are let go while other threads read: the numbers stay the same."""
-    monkeypatch.setattr(module, "_SMALL", 0)
-    monkeypatch.setattr(module, "_AT_ONCE", 50)
+@pytest.mark.parametrize("small", [0, 2**30])
+def test_rows_are_read_in_threads(small: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Place by place or mapped, by several threads at once: the same numbers, and none from outside."""
+    monkeypatch.setattr(module, "_SMALL", small)
     spool, numbers = Spool(tmp_path, np.int64), np.random.default_rng(0).integers(0, 2**60, 100_000)
     spool.append(numbers)
     places = [np.random.default_rng(i).integers(0, len(numbers), 5_000) for i in range(8)]
     with ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(spool.take, places))
     assert all(np.array_equal(found, numbers[where]) for found, where in zip(taken, places, strict=True))
+    with pytest.raises(IndexError):
+        spool.take(np.array([0, len(numbers)]))
     spool.close()
 
 
