@@ -129,10 +129,17 @@ def read_merges(data: Mapping[str, Any]) -> Merges:
         byte_ids=np.array([vocabulary[token] for token in byte_tokens], np.uint32),
         joins=np.zeros(JOIN_WORDS, np.uint64),
         pairs=np.full(words, NO_PAIR, np.uint64),
-        seen=np.zeros(8 * ENTRIES, np.uint64),
+        mergeable=np.zeros(words >> 4, np.uint64),
+        seen=_aligned(8 * ENTRIES),
     )
     fill(tables, _neighbours(merges, numbers), *_pairs(merges, vocabulary))
     return Merges(tables, blanks, numbers.get(MARK, 0) if blanks.split else 0, _parts(data["added_tokens"]))
+
+
+def _aligned(n: int) -> npt.NDArray[np.uint64]:
+    """n zeros that begin with a pair of cache lines: an entry that lay across two would be read at half the speed."""
+    zeros = np.zeros(n + 16, np.uint64)
+    return zeros[-zeros.ctypes.data // 8 % 16 :][:n]
 
 
 def _merge(written: str | Sequence[str]) -> tuple[str, str]:

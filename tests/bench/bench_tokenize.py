@@ -255,7 +255,7 @@ def endless(names: Sequence[str], size: int) -> None:
             cells = []
             for make in made.values():
                 half, whole = (
-                    min(cpu_seconds(tokenizer.encode_documents, [make(n)]) for _ in range(3)) for n in (size, 2 * size)
+                    min(cpu_seconds(tokenizer.encode_documents, [make(n)]) for _ in range(2)) for n in (size, 2 * size)
                 )
                 cells.append(f"{whole:.3f} ({whole / half:.1f})")
             print(f"| {name}, {tokenizer.engine.split(' (')[0]} | {' | '.join(cells)} |", flush=True)
@@ -297,7 +297,7 @@ def main() -> None:
     print("\nEngines: " + "; ".join(f"{name}: {engine}" for name, engine in engines.items()) + ".")
     some = [name for name in ("default", "llama3", "mistral_v3") if name in names]
     end_to_end(some, corpus)
-    endless(some, int(options.megabytes * 1e6 / 1.5))
+    endless([name for name in ("default", "mistral_v3") if name in names], int(options.megabytes * 4e6 / 3))
     print(f"\nLoad at the end: {os.getloadavg()[0]:.1f}.")
 
 

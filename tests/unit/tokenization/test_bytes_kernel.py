@@ -34,7 +34,7 @@ def test_the_table_holds_the_bytes() -> None:
         assert TABLE.data[TABLE.starts[i] : TABLE.starts[i + 1]].tobytes() == token
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(st.integers(0, len(TOKENS) - 1), max_size=5), st.integers(0, 5)), min_size=1, max_size=6

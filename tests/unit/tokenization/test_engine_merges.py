@@ -80,7 +80,7 @@ token = st.text(st.sampled_from(LETTERS), min_size=1, max_size=4)
 some_text = st.text(st.sampled_from([*LETTERS, *"ab▁ ", "x", "\0", "é", "\U0010ffff"]), max_size=90)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(token, token), max_size=25), st.lists(some_text, min_size=1, max_size=5), st.booleans())
 def test_any_merges_give_the_ids_of_the_stock_library(
     halves: list[tuple[str, str]], texts: list[str], blanks_cut: bool
@@ -91,7 +91,7 @@ def test_any_merges_give_the_ids_of_the_stock_library(
     equal(engine_of(library), library, texts)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_long_texts_have_the_ids_of_short_ones_way_of_merging(seed: int) -> None:
     """With the heap as without: lengths on both sides of every limit of the kernel, more pieces than are cut at once."""
@@ -214,7 +214,7 @@ def mistral(request: pytest.FixtureRequest) -> tuple[Merges, Tokenizer]:
     return engine_of(library), library
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.one_of(hostile_text, markup_text, st.lists(st.sampled_from(PIECES)).map("".join)), max_size=8))
 def test_hostile_texts_have_the_ids_of_the_stock_library(mistral: tuple[Merges, Tokenizer], texts: list[str]) -> None:
     """Real vocabularies on what hurts."""

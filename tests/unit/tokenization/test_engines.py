@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -237,6 +238,24 @@ def test_trial_texts_hold_every_known_trap() -> None:
     assert {"a" * 5_000, "a<x>b", "<x><x>"} <= set(texts)
     assert 300 < len(texts) < 2_000
     assert sum(len(text.encode()) for text in texts) < 500_000
+
+
+@pytest.mark.parametrize("unit", ["a", "_", "漢", "qwertyuiopasdfghjklzxcvbnm"])
+@pytest.mark.parametrize(("engine", "size"), [(fast, 400_000), (stock, 30_000)], ids=["fast", "stock"])
+def test_endless_texts_take_time_in_proportion(engine: module.Tokenizer, size: int, unit: str) -> None:
+    """Twice the characters without a border, twice the time, also where no text is cut; none is remembered."""
+
+    def seconds(n: int) -> float:
+        best = 9.0
+        for turn in range(3):
+            text = (unit * (n // len(unit) + 3))[turn : n + turn]
+            begin = time.process_time()
+            engine._engine.encode([text])
+            best = min(best, time.process_time() - begin)
+        return best
+
+    half, whole = seconds(size), seconds(2 * size)
+    assert whole < max(2.6 * half, 0.05)
 
 
 FORK = """

@@ -143,7 +143,7 @@ def test_which_decoders_are_read_from_a_table(way: str) -> None:
     assert (made._compare is not None) == (way in ("Llama", "Gemma"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(set(MARKED_WAYS) - {"strips behind"})),  # the library panics there over an empty text
     st.lists(st.lists(st.integers(0, len(MARKED) - 1), max_size=8), min_size=1, max_size=5),
