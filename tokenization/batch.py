@@ -17,8 +17,8 @@ __all__ = ["Batch", "Fields", "Pack", "checked_type", "copy_tokens", "lay_out"]
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.int64]
 Fields = Literal["all", "tokens"]
-TOKENS_AT_ONCE = 1 << 17
-"""Tokens gathered before they are widened: both stay in a processor's cache."""
+TOKENS_AT_ONCE = 1 << 19
+"""Tokens gathered before they are widened: bounds the memory between the file and the batch."""
 
 
 class Batch(NamedTuple):
@@ -92,18 +92,7 @@ def lay_out(
         copy_tokens(packs[number], rows[chosen], tokens, chosen)
     if fields == "tokens":
         return Batch(tokens, *cast(tuple[Any, ...], (None,) * 6), rows, files, step)  # type: ignore[call-arg]
-    counts, lengths, doc_rows = _pieces(packs, groups, rows)
-    ends = np.cumsum(counts)
-    used = np.add.reduceat(lengths, ends - counts, dtype=np.int64) if len(rows) else counts
-    real = np.ones((len(rows), seq_len), np.bool_)
-    loose = np.flatnonzero(used < seq_len)
-    if len(loose):
-        missing = seq_len - used[loose]
-        skipped = loose * seq_len + used[loose] - (np.cumsum(missing) - missing)
-        real.reshape(-1)[np.arange(int(missing.sum())) + np.repeat(skipped, missing)] = False
-        lengths = np.insert(lengths, ends[loose], missing)
-        doc_rows = np.insert(doc_rows, ends[loose], -1)
-        ends += np.cumsum(used < seq_len)
+    ends, lengths, doc_rows = _with_paddings(*_pieces(packs, groups, rows), seq_len)
     borders = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=borders[1:])
     _count_positions(borders, lengths, ends, room[1])
@@ -114,7 +103,7 @@ def lay_out(
         cu_seqlens=borders,
         max_seqlen=int(lengths.max(initial=0)),
         doc_rows=doc_rows,
-        real=real,
+        real=_without_paddings(borders, lengths, doc_rows, tokens.shape),
         sequences=rows,
         files=files,
         step=step,
@@ -144,6 +133,33 @@ def copy_tokens(pack: Pack, rows: Numbers, out: Array, places: Numbers | slice =
     for begin in range(0, len(rows), at_once):
         part = slice(begin, begin + at_once)
         out[part if isinstance(places, slice) else places[part]] = pack.read(rows[part])
+
+
+def _with_paddings(
+    counts: Numbers, lengths: npt.NDArray[np.int32], doc_rows: Numbers, seq_len: int
+) -> tuple[Numbers, npt.NDArray[np.int32], Numbers]:
+    """Pieces with one more at the end of each sequence that is not full: (pieces up to each sequence, lengths, rows)."""
+    ends = np.cumsum(counts)
+    used = np.add.reduceat(lengths, ends - counts, dtype=np.int64) if len(counts) else counts
+    loose = used < seq_len
+    if loose.any():
+        places = ends[loose]
+        lengths = np.insert(lengths, places, seq_len - used[loose])
+        doc_rows = np.insert(doc_rows, places, -1)
+        ends += np.cumsum(loose)
+    return ends, lengths, doc_rows
+
+
+def _without_paddings(
+    borders: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32], doc_rows: Numbers, shape: tuple[int, ...]
+) -> npt.NDArray[np.bool_]:
+    """True but for paddings, whose pieces have no row; costs by the tokens of padding, not by all."""
+    real = np.ones(shape, np.bool_)
+    paddings = np.flatnonzero(doc_rows < 0)
+    counts = lengths[paddings].astype(np.int64)
+    skipped = borders[paddings] - (np.cumsum(counts) - counts)
+    real.reshape(-1)[np.arange(int(counts.sum())) + np.repeat(skipped, counts)] = False
+    return real
 
 
 def _count_positions(borders: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32], ends: Numbers, out: Array) -> None:

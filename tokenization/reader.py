@@ -171,8 +171,14 @@ class TokenFile:
         return tokens
 
     def __iter__(self) -> Iterator[Tokens]:
-        for index in range(self._sequences):
-            yield self[index]
+        for number in range(self.metadata.n_blocks):
+            first = number * self._per_block
+            row, block = self._row(first), self._tokens[number]
+            if block is not None:
+                yield from block
+            else:
+                yield row
+                yield from map(self._row, range(first + 1, first + self.metadata.rows_of_block(number)))
 
     def batch(
         self,
@@ -244,6 +250,16 @@ class TokenFile:
                 f"reach outside of it. {REMEDY}"
             )
         return counts, lengths, self._source.runs(INT64, (rows_at >> 3) + first, counts)
+
+    def prefetch(self, rows: Numbers) -> None:
+        """Let the system read sequences in the background, to have them in the page cache when they are asked for.
+
+        Args:
+            rows: int64[n], each in range(len(file)). Costs 0.5 us each; a cold disk then reads them side by side.
+        """
+        starts = (self._row_0[self._blocks_of(rows)] + rows * self._seq_len) * self._dtype.itemsize
+        for start in starts.tolist():
+            self._announce(start, self._seq_len * self._dtype.itemsize)
 
     def release(self) -> None:
         """Give back the resident pages of the map, say once in a thousand steps where memory is counted by them.
@@ -327,9 +343,15 @@ class TokenFile:
             raise TokenFileError(f"{self.path}, block {number}: {place.n_sequences} sequences, not as the header says.")
         if self._lazy:
             self._check(self._seal.bodies[number])
+        # Borders are a hundredth of the file and are wanted in small pieces: the system may have them at once.
+        self._announce(place.first_piece, self._seal.bodies[number].end - place.first_piece)
         self._places[:, number] = place
         self._row_0[number] = place.tokens // self._dtype.itemsize - number * self._per_block * self._seq_len
         self._ready[number] = True  # last: another thread may be waiting for it
+
+    def _announce(self, start: int, n_bytes: int) -> None:
+        if hasattr(os, "posix_fadvise"):  # not everywhere; nothing but time depends on it
+            os.posix_fadvise(self._descriptor, start, n_bytes, os.POSIX_FADV_WILLNEED)
 
     def _parse(self, number: int) -> BlockPlace:
         head, body = self._seal.heads[number], self._seal.bodies[number]

@@ -30,7 +30,7 @@ Workers are rarely needed: torch hands over each tensor in 1 ms or more, in whic
 Without weights they are one file; with weights every batch is mixed in these proportions, and each file is
 permuted anew whenever it has been read once.
 
-Costs the reading of the sequences and 0.1 ms a step; opening and resuming cost 1 ms a file, at any step.
+Costs the reading of the sequences and 0.2 ms a step; opening and resuming cost 1 ms a file, at any step.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ import numpy.typing as npt
 
 from tokenization.batch import Batch, Fields, checked_type, lay_out
 from tokenization.errors import TokenFileError
-from tokenization.golden import TrainerTokenizer
+from tokenization.golden import TrainerTokenizer, check_tokenizer
 from tokenization.order import Order, whole_weights
 from tokenization.reader import Read, TokenFile, Verify
 
@@ -58,7 +58,25 @@ Source = str | os.PathLike[str] | TokenFile
 
 
 class TokenStream:
-    """Steps of a training, each a `Batch`. Picklable, safe with fork and spawn; one thread iterates, any may index."""
+    """Steps of a training, each a `Batch`. Picklable, safe with fork and spawn; one thread iterates, any may index.
+
+    Args:
+        files: a path or an open TokenFile, or several with one tokenizer and one sequence length.
+        batch_size: sequences of a step over all ranks.
+        seed: any whole number.
+        weights: shares of the sequences of a step, for each file, in any unit. None: all files are read as one.
+        shuffle: False reads in the order of the files, in every epoch.
+        rank: which slice of each batch is read here, 0 .. world - 1.
+        world: number of slices, at most batch_size. If it does not divide batch_size, slices differ by one sequence:
+            then weigh the loss of each rank by its sequences.
+        epochs: how many times as many sequences as the files hold. None: without end, and without len().
+        drop_last: leave out the last step of all if it is not full; else it is shorter, for some ranks perhaps empty.
+        fields: `tokens` leaves positions and borders out of the batches.
+        dtype: int64 or int32, of tokens and positions.
+        verify: `none`, `lazy` or `all`, as for TokenFile; for files that are opened here.
+        tokenizer: yours, to be refused if it is not that of the files; as for TokenFile.
+        read: `map` or `copy`, as for TokenFile.
+    """
 
     def __init__(
         self,
@@ -78,24 +96,7 @@ class TokenStream:
         tokenizer: TrainerTokenizer | None = None,
         read: Read = "map",
     ) -> None:
-        """Open files for training; nothing is read yet.
-
-        Args:
-            files: a path or an open TokenFile, or several with one tokenizer and one sequence length.
-            batch_size: sequences of a step over all ranks.
-            seed: any whole number.
-            weights: shares of the sequences of a step, for each file, in any unit. None: all files are read as one.
-            shuffle: False reads in the order of the files, in every epoch.
-            rank: which slice of each batch is read here, 0 .. world - 1.
-            world: number of slices, at most batch_size. If it does not divide batch_size, slices differ by one sequence:
-                then weigh the loss of each rank by its sequences.
-            epochs: how many times as many sequences as the files hold. None: without end, and without len().
-            drop_last: leave out the last step of all if it is not full; else it is shorter, for some ranks perhaps empty.
-            fields: `tokens` leaves positions and borders out of the batches.
-            dtype: int64 or int32, of tokens and positions.
-            verify: `none`, `lazy` or `all`, as for TokenFile; for files that are opened here.
-            tokenizer: yours, to be refused if it is not that of the files; as for TokenFile.
-            read: `map` or `copy`, as for TokenFile.
+        """Open files for training; nothing is read yet. The arguments are described above.
 
         Raises:
             TokenFileError: a file is damaged, or the files do not belong together.
@@ -104,11 +105,12 @@ class TokenStream:
         """
         several = [files] if isinstance(files, str | os.PathLike | TokenFile) else list(files)
         self.files = tuple(
-            file if isinstance(file, TokenFile) else TokenFile(file, verify=verify, tokenizer=tokenizer, read=read)
-            for file in several
+            file if isinstance(file, TokenFile) else TokenFile(file, verify=verify, read=read) for file in several
         )
         """The open files."""
         _check_together(self.files)
+        if tokenizer is not None:
+            check_tokenizer(self.files[0].metadata, tokenizer, str(self.files[0].path))
         _check_numbers(batch_size, rank, world, epochs)
         self.batch_size, self.rank, self.world, self.epochs = batch_size, rank, world, epochs
         self.drop_last = drop_last
@@ -163,10 +165,7 @@ class TokenStream:
     def __getitem__(self, step: int) -> Batch:
         """This rank's slice of the batch of a step; negative steps count from the end."""
         step = self._checked(step)
-        first, last = self._range(step)
-        size = last - first
-        first, last = first + size * self.rank // self.world, first + size * (self.rank + 1) // self.world
-        files, rows = self._order.places(first, last)
+        files, rows = self._own_places(step)
         return lay_out(self.files, self.seq_len, files, rows, dtype=self._dtype, fields=self._fields, step=step)
 
     def places(self, step: int) -> tuple[Numbers, Numbers]:
@@ -176,14 +175,18 @@ class TokenStream:
     def __iter__(self) -> Iterator[Batch]:
         """Steps from the current one on; in a worker of torch's DataLoader, each n-th of them.
 
-        When a step is handed out, `step` and `state_dict()` already stand behind it.
+        When a step is handed out, `step` and `state_dict()` already stand behind it, and the system reads the next one
+        from the disk while you train.
         """
         worker, workers = _worker()
         steps = self._steps()
+        self._prefetch(self._step + worker)
         while steps is None or self._step + worker < steps:
             step = self._step + worker
             self._step += workers
-            yield self[step]
+            batch = self[step]
+            self._prefetch(step + workers)
+            yield batch
 
     def seek(self, step: int) -> None:
         """Continue with this step: 0 begins anew, len(stream) is the end."""
@@ -282,6 +285,20 @@ class TokenStream:
         first = self._sequences_before(step)
         end = first + self.batch_size
         return first, end if self.epochs is None else min(end, self.epochs * self._order.total)
+
+    def _own_places(self, step: int) -> tuple[Numbers, Numbers]:
+        """What this rank reads of a step."""
+        first, last = self._range(step)
+        size = last - first
+        return self._order.places(first + size * self.rank // self.world, first + size * (self.rank + 1) // self.world)
+
+    def _prefetch(self, step: int) -> None:
+        """Have a step read from the disk, all of its sequences side by side, while another one is trained."""
+        steps = self._steps()
+        if steps is None or step < steps:
+            files, rows = self._own_places(step)
+            for number, file in enumerate(self.files):
+                file.prefetch(rows[files == number] if len(self.files) > 1 else rows)
 
     def _offer_to_torch(self) -> None:
         """Let torch's DataLoader see an IterableDataset, if torch is there; it is never imported."""

@@ -95,5 +95,6 @@ def test_readers_refuse_it(tmp_path: Path, header: Header) -> None:
     assert len(TokenFile(path, tokenizer=encode)) == len(TokenFile(path)) == 40
     with pytest.raises(TokenizerError):
         TokenFile(path, tokenizer=special)
-    with pytest.raises(TokenizerError):
-        TokenStream(path, batch_size=4, seed=1, tokenizer="a" * 64)
+    for file in (path, TokenFile(path)):
+        with pytest.raises(TokenizerError):
+            TokenStream(file, batch_size=4, seed=1, tokenizer="a" * 64)

@@ -316,3 +316,30 @@ def test_steps_cost_no_memory(path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50_000
+
+
+@pytest.mark.parametrize("read", ["map", "copy"])
+def test_the_next_step_is_announced(read: Any, path: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sequences, of every file, before the current one is handed out; none beyond the end; the first one too."""
+    announced: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        TokenFile, "prefetch", lambda file, rows: announced.extend((str(file.path), int(i)) for i in rows)
+    )
+    stream = stream_of([path, other], epochs=1, read=read)
+    handed = []
+    for batch in stream:
+        handed += [
+            (str(stream.files[number].path), int(row)) for number, row in zip(batch.files, batch.sequences, strict=True)
+        ]
+        ahead = set(announced) - set(handed)
+        assert len(ahead) == (6 if batch.step < len(stream) - 1 else 0)
+    assert sorted(announced) == sorted(handed)
+
+
+@pytest.mark.parametrize("read", ["map", "copy"])
+def test_announcing_changes_nothing(read: Any, path: Path) -> None:
+    """Any sequences may be announced, none too; what is read is the same."""
+    file = TokenFile(path, read=read)
+    file.prefetch(np.arange(40))
+    file.prefetch(np.array([], np.int64))
+    assert np.array_equal(file[:], TokenFile(path)[:])
