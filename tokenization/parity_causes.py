@@ -125,7 +125,7 @@ def likely_cause(
     short = [case for case in cases if len(case.text) <= LONGEST_TRIED] or [cases[0]]
     tried = [cases[0], *(case for case in short[: MOST_TRIED + 1] if case is not cases[0])][:MOST_TRIED]
     best: Cause | None = None
-    for cause, explains in _hypotheses(tried, theirs, ours, sides, their_ways, our_ways):
+    for cause, explains in _hypotheses(tried, theirs, ours, sizes, sides, their_ways, our_ways):
         if not explains(cases[0]):
             continue
         count = sum(map(explains, tried))
@@ -154,6 +154,7 @@ def _hypotheses(
     cases: Sequence[Case],
     theirs: Encode,
     ours: Encode | None,
+    sizes: tuple[int, int] | None,
     sides: tuple[Side, Side],
     their_ways: Iterable[tuple[Cause, Encode]],
     our_ways: Iterable[tuple[Cause, Encode]],
@@ -171,6 +172,7 @@ def _hypotheses(
     for cause, encode in their_ways:
         yield cause, lambda case, encode=encode: _equal(encode, case.text, case.ours)  # type: ignore[misc]
     yield from _one_more(cases)
+    yield from _only_one_side(cases, sizes or (0, 0))
     yield from _renumbered(cases, sides)
     yield from _unknown(sides)
 
@@ -274,6 +276,27 @@ def _one_more(cases: Sequence[Case]) -> Iterator[_Hypothesis]:
                 "It concerns texts that begin with an added token; leave such tokens out of the text, or load both the same way.",
             )
             yield cause, lambda case, place=place, index=index: _first_if_more(case, place) == index  # type: ignore[misc]
+
+
+def _only_one_side(cases: Sequence[Case], sizes: tuple[int, int]) -> Iterator[_Hypothesis]:
+    """A token beyond the other side's vocabulary, where the two begin to differ."""
+    for which, place in (("pipeline's", 0), ("trainer's", 1)):
+        other = sizes[1 - place]
+        if other < sizes[place]:
+            found = Counter(one for one in (_at_difference(case, place) for case in cases) if one >= other)
+            for index, _ in found.most_common(1):
+                sentence = (
+                    f"only the {which} tokenizer has token {index}: the other one has {other:,} tokens, without it."
+                )
+                cause = Cause("added_token", sentence, "Add the same tokens in both before the corpus is encoded.")
+                yield cause, lambda case, place=place, other=other: _at_difference(case, place) >= other  # type: ignore[misc]
+
+
+def _at_difference(case: Case, place: int) -> int:
+    """The larger of two ids of one side where the two begin to differ, the blank before it may go another way; -1: none."""
+    one, other = (case.ours, case.theirs) if place == 0 else (case.theirs, case.ours)
+    first = first_difference(one, other)
+    return max(one[first : first + 2], default=-1)
 
 
 def _first_if_more(case: Case, place: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,12 +29,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Tokenizer]:
 
 
 @pytest.fixture(autouse=True)
-def _short_trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     """The frozen probes alone: the other texts are for libraries, and these tests are about causes."""
     from tokenization.probes import PROBES
 
     monkeypatch.setattr("tokenization.parity_check.trial_texts", lambda names: list(PROBES))
-    yield
 
 
 def against(

@@ -94,7 +94,7 @@ def test_transformers_gives_the_same(tmp_path: Path) -> None:
     assert check_tokenizer(ours, theirs, trainer=path.parent, own=path).equal
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(TokenizerError, match="transformers .* cannot load it"):
+    with pytest.raises(TokenizerError, match=r"transformers .* cannot load it"):
         load_trainer(tmp_path / "bad")
 
 
