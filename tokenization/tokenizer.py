@@ -12,6 +12,7 @@ only a tokenizer without pre-tokeniser, or an endless word, has to take a long t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -183,6 +184,24 @@ class Tokenizer:
             bos_id=self.bos_id,
             library=f"tokenizers {version('tokenizers')}",
         )
+
+    def save(self, folder: Path) -> Path:
+        """Write what the file was read as, for a trainer whose own library reads the file otherwise.
+
+        Args:
+            folder: gets tokenizer.json and tokenizer_config.json, as transformers' AutoTokenizer reads them.
+
+        Returns:
+            The tokenizer.json; `load_tokenizer` gives it the same fingerprint.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {"eos_token": self.eos, "bos_token": self.bos, "pad_token": self.pad}
+        stated = {key: name for key, name in names.items() if name is not None}
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", **stated, "clean_up_tokenization_spaces": False}
+        (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        file = folder / "tokenizer.json"
+        file.write_text(json.dumps(self._definition.data, ensure_ascii=False) + "\n", encoding="utf-8")
+        return file
 
     def _encode(self, texts: Sequence[str], lost: npt.NDArray[np.int64] | None) -> tuple[Tokens, npt.NDArray[np.int64]]:
         """Ids and lengths; `lost` is given the characters of each text that its ids do not give back."""

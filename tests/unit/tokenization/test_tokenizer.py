@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizer
 
 from tests.strategies import hostile_text
 from tests.token_files import letter_tokenizer, save_tokenizer, small_bpe, unigram_tokenizer, word_tokenizer
+from tests.tokenizer_models import model
 from tokenization import tokenizer as module
 from tokenization.errors import TokenizerError
 from tokenization.probes import PROBES
@@ -103,6 +105,16 @@ def test_bos_stands_on_the_card() -> None:
     assert (with_bos.card().bos, with_bos.card().bos_id) == ("<|pad|>", 1)
     assert (default.card().bos, default.card().bos_id) == (None, None)
     assert with_bos.encode_batch(["a"])[0].tolist() == default.encode_batch(["a"])[0].tolist()
+
+
+def test_what_is_saved_is_the_same_tokenizer(tmp_path: Path) -> None:
+    """Of whatever kind the file was: fingerprint, ids, EOS and padding; what is hidden while it works is not saved."""
+    (tmp_path / "t.model").write_bytes(model("unigram with bytes"))
+    for number, loaded in enumerate((load_tokenizer(tmp_path / "t.model"), default)):
+        again = load_tokenizer(loaded.save(tmp_path / str(number)))
+        assert again.fingerprint() == loaded.fingerprint()
+        assert again.golden_ids == loaded.golden_ids
+        assert (again.eos, again.pad, again.name) == (loaded.eos, loaded.pad, str(number))
 
 
 def test_hidden_names_cannot_be_guessed(tmp_path: Path) -> None:
@@ -287,6 +299,14 @@ def test_golden_ids_are_those_of_the_probes() -> None:
     assert len(default.golden_ids) == len(PROBES)
     for text, ids in zip(PROBES, default.golden_ids, strict=True):
         assert default.decode(ids) == text
+
+
+def test_the_probes_are_frozen() -> None:
+    """Another list is another format of the token file."""
+    assert len(set(PROBES)) == len(PROBES) == 62
+    assert hashlib.sha256(json.dumps(PROBES).encode()).hexdigest() == (
+        "13d60ba5bc08f2c2e771a8ce4c36b2344e2c0985538b3eb3c30fba8c095f8af5"
+    )
 
 
 FORK = """
