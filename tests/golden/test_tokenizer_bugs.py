@@ -94,7 +94,7 @@ def test_added_tokens_count(tmp_path: Path) -> None:
     assert loaded.encode_batch(["x <call> y <extra_1>"])[0].max() == 32_003
 
 
-KINDS = ("default", "gpt2", "deepseek", "mistral_v1", "mistral_v3")
+KINDS = ("default", "gpt2", pytest.param("deepseek", marks=pytest.mark.slow), "mistral_v1", "mistral_v3")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -146,7 +146,7 @@ GOLDEN = {
 """SHA-256 of the golden ids as JSON."""
 
 
-@pytest.mark.parametrize("name", GOLDEN)
+@pytest.mark.parametrize("name", [n if n != "deepseek" else pytest.param(n, marks=pytest.mark.slow) for n in GOLDEN])
 def test_ids_hold_through_upgrades(name: str) -> None:
     """B139: an upgrade of a library that changes an id, or what a file is read as, is seen here."""
     loaded = _known(name)

@@ -8,6 +8,7 @@ Hugging Face library on the definition that the file is read as, not the file's 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -20,7 +21,8 @@ import numpy as np
 import pytest
 
 from tests.known_tokenizers import KNOWN, known
-from tests.tokenizer_oracles import oracle, real_texts
+from tests.tokenizer_oracles import LLAMA3, oracle, real_texts
+from tokenization.formats import read_source
 from tokenization.tokenizer import Tokenizer, load_tokenizer
 
 NAMES = ("default", "gpt2", "llama3", "llama4", "qwen", "deepseek", "mistral_v1", "mistral_v3", "mistral_v7", "tekken")
@@ -73,6 +75,20 @@ def test_real_documents_have_the_ids_of_the_tokenizers_own_library(name: str, te
     assert documents.total() > 500
     assert tokens.total() > 100_000
     assert other == []
+
+
+@pytest.mark.slow
+def test_a_list_of_ranks_is_read_as_transformers_reads_it() -> None:
+    """Llama 3: the same vocabulary, merges in the same order, pre-tokeniser and decoder, so the same fingerprint."""
+    from transformers.convert_slow_tokenizer import TikTokenConverter
+
+    theirs = json.loads(TikTokenConverter(vocab_file=str(known("llama3")), pattern=LLAMA3).converted().to_str())
+    ours = json.loads(read_source(known("llama3")).text)
+    assert ours["model"]["vocab"] == theirs["model"]["vocab"]
+    assert ours["model"]["merges"] == theirs["model"]["merges"]
+    assert ours["model"]["ignore_merges"] == theirs["model"]["ignore_merges"]
+    assert ours["pre_tokenizer"] == theirs["pre_tokenizer"]
+    assert ours["normalizer"] == theirs["normalizer"]
 
 
 def main() -> None:
