@@ -115,6 +115,7 @@ def test_what_is_saved_is_the_same_tokenizer(tmp_path: Path) -> None:
         assert again.fingerprint() == loaded.fingerprint()
         assert again.golden_ids == loaded.golden_ids
         assert (again.eos, again.pad, again.name) == (loaded.eos, loaded.pad, str(number))
+        assert again.decode(again.encode_documents(["ab c"]).ids) == f"ab c{loaded.eos}", "the end is spelled out"
 
 
 def test_hidden_names_cannot_be_guessed(tmp_path: Path) -> None:
