@@ -98,10 +98,12 @@ def _open(name_or_path: str, eos: str | None, changed: int) -> Opened:
     except TokenizerError as error:
         raise ConfigError(f"step token_fit: tokenizer: {error}") from error
     tokens = [tokenizer.decode([index]) for index in range(tokenizer.max_id + 1)]
-    is_part = np.array([REPLACEMENT in token for token in tokens], np.bool_)
-    whole = tokenizer.encode_batch([REPLACEMENT])[0]
-    if len(whole) == 1:  # the character itself is a token
-        is_part[whole] = False
+    suspects = [index for index, token in enumerate(tokens) if REPLACEMENT in token]
+    # The character itself may be a token, or several of it: then it is what that text is encoded as.
+    ids, lengths = tokenizer.encode_batch([tokens[index] for index in suspects])
+    rows = np.split(ids, np.cumsum(lengths)[:-1]) if suspects else []
+    is_part = np.zeros(len(tokens), np.bool_)
+    is_part[[index for index, row in zip(suspects, rows, strict=True) if row.tolist() != [index]]] = True
     characters = sorted(
         {character for token, part in zip(tokens, is_part, strict=True) if not part for character in token}
     )
