@@ -23,6 +23,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -215,8 +216,9 @@ def main() -> int:
 
 
 def shown(arguments: Sequence[str]) -> list[str]:
-    """The command line without the paths of one machine."""
-    return [one if "/" not in one else Path(one).name for one in arguments]
+    """The command line without the paths of one machine, and quoted where a name has a blank."""
+    names = [one if not Path(one).is_absolute() else f".../{Path(one).name}" for one in arguments]
+    return [shlex.quote(one) for one in names]
 
 
 if __name__ == "__main__":

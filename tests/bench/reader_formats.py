@@ -43,6 +43,9 @@ class NumPy(Format):
     name, store = "numpy", "numpy"
     loaders: ClassVar[Mapping[str, str]] = {"by rows": "rows_loader", "by batches": "batch_loader"}
 
+    def load(self) -> None:
+        importlib.import_module("numpy.random")
+
     def write(self, rows: Rows, folder: Path) -> None:
         with (folder / SOURCE).open("wb") as file:
             rows.tofile(file)
@@ -95,13 +98,13 @@ class Megatron(Format):
             np.arange(n + 1, dtype=np.int64).tofile(file)
 
     def open(self, folder: Path, seq_len: int) -> Opened:
-        index = memoryview(np.memmap(folder / "tokens.idx", mode="r"))
+        index = memoryview(np.memmap(folder / "tokens.idx", mode="r"))  # type: ignore[arg-type]
         magic, _, code, n, _ = struct.unpack("<9sQBQQ", index[:34])
         if magic != b"MMIDIDX\x00\x00" or code != 8:
             raise ValueError("no index of uint16 in Megatron's layout")
         lengths = np.frombuffer(index, np.int32, n, 34)
         pointers = np.frombuffer(index, np.int64, n, 34 + lengths.nbytes)
-        data = memoryview(np.memmap(folder / "tokens.bin", mode="r"))
+        data = memoryview(np.memmap(folder / "tokens.bin", mode="r"))  # type: ignore[arg-type]
         return opened_rows(n, seq_len, lambda i: np.frombuffer(data, np.uint16, int(lengths[i]), int(pointers[i])))
 
 
@@ -115,6 +118,13 @@ class Ours(Format):
         "torch.from_numpy": "joined_loader",
         "TokenStream": "stream_loader",
     }
+
+    def load(self) -> None:
+        super().load()
+        importlib.import_module("tokenization.stream")
+
+    def prepare_to_write(self) -> None:
+        importlib.import_module("tests.token_files")
 
     def write(self, rows: Rows, folder: Path) -> None:
         from dataclasses import replace

@@ -102,7 +102,8 @@ def torch_loader(dataset: Any, batch: int, workers: int, **settings: Any) -> Ite
     from torch.utils.data import DataLoader
 
     defaults = {"batch_size": batch, "shuffle": True, "num_workers": workers, "drop_last": True}
-    return DataLoader(dataset, **{**defaults, **settings})
+    batches: Iterable[Any] = DataLoader(dataset, **{**defaults, **settings})
+    return batches
 
 
 def from_numpy(array: Any) -> Any:
@@ -133,6 +134,9 @@ class Format:
     def load(self) -> None:
         """Import what is needed."""
         importlib.import_module(self.package)
+
+    def prepare_to_write(self) -> None:
+        """Import what this bench needs beyond the tool itself; not measured."""
 
     def write(self, rows: Rows, folder: Path) -> None:
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""The page of the reader bench: goals first, then tables. Works on plain answers, so it can be made again from the JSON."""
+"""The page of the reader bench: goals first, then tables. Works on plain answers alone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def peers(results: Results) -> list[str]:
     return [name for name in results if not name.startswith((OURS, "numpy"))]
 
 
-def loaders(results: Results, name: str, workers: int) -> dict[str, list[Answer]]:
+def loaders(results: Results, name: str, workers: int) -> dict[str, Sequence[Answer]]:
     """Answers of a format by its ways of loading."""
     keys = [key for key in results[name] if key.startswith("loader ") and key.endswith(f" {workers}")]
     return {key.removeprefix("loader ").removesuffix(f" {workers}"): results[name][key] for key in keys}
@@ -172,12 +172,12 @@ def contender(results: Results, names: Sequence[str], what: str, clock: str) -> 
 def verdicts(results: Results, kept: Sequence[tuple[str, float]], ahead: Sequence[tuple[str, float]]) -> str:
     lines = []
     if kept:
-        below = [f"{text} {value:.0%}" for text, value in kept if value < GOAL]
+        below = [f"{text} {value:.1%}" for text, value in kept if value < GOAL]
         lines.append(
             f"At least {GOAL:.0%} of the NumPy map: {'**missed** by ' + ', '.join(below) if below else 'kept'}."
         )
     if ahead:
-        behind = [f"{text} {value:.0%}" for text, value in ahead if value <= 1]
+        behind = [f"{text} {value:.1%}" for text, value in ahead if value <= 1]
         lines.append(f"Ahead of all others: {'**missed** by ' + ', '.join(behind) if behind else 'kept'}.")
     got = [per_row(one) * 1e6 for one in sound(results.get(OURS, {}).get("get", []))]
     touched = [per_row(one) * 1e6 for one in sound(results.get(OURS, {}).get("random", []))]

@@ -28,20 +28,19 @@ class Litdata(Format):
     loaders: ClassVar[Mapping[str, str]] = {"its own": "own_loader"}
 
     def write(self, rows: Rows, folder: Path) -> None:
-        from litdata import TokensLoader
-        from litdata.streaming.cache import Cache
-
-        cache = Cache(str(folder), chunk_bytes="64MB", item_loader=TokensLoader(block_size=rows.shape[1]))
+        loader = importlib.import_module("litdata").TokensLoader(block_size=rows.shape[1])
+        cache = importlib.import_module("litdata.streaming.cache").Cache(
+            str(folder), chunk_bytes="64MB", item_loader=loader
+        )
         for number, row in enumerate(rows):
             cache[number] = row
         cache.done()
         cache.merge()
 
     def dataset(self, folder: Path, seq_len: int, shuffle: bool) -> Any:
-        from litdata import StreamingDataset, TokensLoader
-
-        loader = TokensLoader(block_size=seq_len)
-        return StreamingDataset(str(folder), item_loader=loader, shuffle=shuffle, drop_last=False, seed=SEED)
+        litdata = importlib.import_module("litdata")
+        loader = litdata.TokensLoader(block_size=seq_len)
+        return litdata.StreamingDataset(str(folder), item_loader=loader, shuffle=shuffle, drop_last=False, seed=SEED)
 
     def open(self, folder: Path, seq_len: int) -> Opened:
         dataset = self.dataset(folder, seq_len, shuffle=False)
@@ -49,12 +48,12 @@ class Litdata(Format):
         return Opened(opened.n, opened.get, opened.batch, lambda: iter(dataset), dataset)
 
     def loader(self, folder: Path, seq_len: int, batch: int, workers: int) -> Any:
-        from litdata import StreamingDataLoader
-
-        return StreamingDataLoader(self.dataset(folder, seq_len, shuffle=True), batch_size=batch, num_workers=workers)
+        dataset = self.dataset(folder, seq_len, shuffle=True)
+        return importlib.import_module("litdata").StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
 
     def own_loader(self, folder: Path, opened: Opened, batch: int, workers: int) -> Iterable[Any]:
-        return self.loader(folder, len(opened.get(0)), batch, workers)
+        batches: Iterable[Any] = self.loader(folder, len(opened.get(0)), batch, workers)
+        return batches
 
     def run_to(self, folder: Path, seq_len: int, batch: int, steps: int) -> tuple[Any, Integers]:
         loader = self.loader(folder, seq_len, batch, 0)
@@ -101,18 +100,16 @@ class Mds(Format):
         importlib.import_module("streaming.base.util").clean_stale_shared_memory()
 
     def write(self, rows: Rows, folder: Path) -> None:
-        from streaming import MDSWriter
-
         columns = {"input_ids": f"ndarray:uint16:{rows.shape[1]}"}
-        with MDSWriter(out=str(folder), columns=columns, compression=None, hashes=self.hashes or None) as writer:
+        writer_class = importlib.import_module("streaming").MDSWriter
+        settings = {"columns": columns, "compression": None, "hashes": self.hashes or None}
+        with writer_class(out=str(folder), **settings) as writer:
             for row in rows:
                 writer.write({"input_ids": row})
 
     def dataset(self, folder: Path) -> Any:
-        from streaming import StreamingDataset
-
         check = self.hashes[0] if self.hashes else None
-        return StreamingDataset(
+        return importlib.import_module("streaming").StreamingDataset(
             local=str(folder), shuffle=True, shuffle_seed=SEED, batch_size=self.batch, validate_hash=check
         )
 
@@ -121,9 +118,7 @@ class Mds(Format):
         return opened_rows(len(dataset), seq_len, lambda i: dataset[i]["input_ids"], dataset)
 
     def loader(self, dataset: Any, batch: int, workers: int) -> Any:
-        from streaming import StreamingDataLoader
-
-        return StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
+        return importlib.import_module("streaming").StreamingDataLoader(dataset, batch_size=batch, num_workers=workers)
 
     def own_loader(self, folder: Path, opened: Opened, batch: int, workers: int) -> Iterable[Any]:
         return ids(self.loader(opened.dataset, batch, workers))
@@ -157,16 +152,14 @@ class Datasets(Format):
         importlib.import_module("datasets").disable_progress_bars()
 
     def write(self, rows: Rows, folder: Path) -> None:
-        import datasets
         import pyarrow as pa
 
+        datasets = importlib.import_module("datasets")
         column = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
         datasets.Dataset(pa.table({"input_ids": column})).save_to_disk(str(folder))
 
     def open(self, folder: Path, seq_len: int) -> Opened:
-        import datasets
-
-        dataset = datasets.load_from_disk(str(folder))
+        dataset = importlib.import_module("datasets").load_from_disk(str(folder))
         name, settings = self.setting
         rows = dataset.with_format(name, **settings)
 

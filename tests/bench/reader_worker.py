@@ -111,6 +111,7 @@ class Bench:
     def write(self, source: str) -> Answer:
         """Write all tokens, which lie in memory before."""
         rows = np.fromfile(source, np.uint16).reshape(-1, self.seq_len)
+        self.format.prepare_to_write()
         watch = Stopwatch()
         self.format.write(rows, self.folder)
         took = watch.read()

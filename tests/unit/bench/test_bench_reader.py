@@ -60,7 +60,7 @@ def test_spread(values: list[float], text: str) -> None:
     assert spread(values) == text
 
 
-@pytest.mark.parametrize(("ours", "verdict"), [(1.0, "NumPy map: kept"), (1.2, "**missed** by at random 83%")])
+@pytest.mark.parametrize(("ours", "verdict"), [(1.0, "NumPy map: kept"), (1.2, "**missed** by at random 83.3%")])
 def test_goals_are_judged(ours: float, verdict: str) -> None:
     """Ours against the base round by round; the slower is said to have missed."""
     results = {"numpy view": {"random": [answer(1000, 1.0)]}, "ours": {"random": [answer(1000, ours)]}}
@@ -76,7 +76,7 @@ def test_the_best_of_the_others_is_named() -> None:
     }
     text = page(results)
     assert "mds: " in text
-    assert "Ahead of all others: **missed** by at random 50%" in text
+    assert "Ahead of all others: **missed** by at random 50.0%" in text
     assert "- mds, batch: no answer" in text
     assert "Not here, and left out: litdata." in text
 
