@@ -79,9 +79,8 @@ class TokenFile:
             verify: what is checked beyond what Arrow parses. `all`: every checksum and bound, now (1 GB/s); `lazy`: the
                 checksum of a block when it is first touched (10 ms a block, once a process); `none`: nothing.
             tokenizer: the tokenizer that you train with, to be refused if it is another one: a fingerprint, an object
-                with `fingerprint()`, or a function from a text to its ids, as
-                `lambda text: hf.encode(text, add_special_tokens=False, split_special_tokens=True)`,
-                `tiktoken_encoding.encode_ordinary` or `sentencepiece_processor.encode`. None: you vouch for it.
+                with `fingerprint()`, or a function from a text to its ids, such as the `encode` of a Hugging Face
+                tokenizer, a SentencePieceProcessor or a tiktoken encoding. None: you vouch for it.
             read: `map`, or `copy` to read without a memory map, as network file systems may need: the same results.
 
         Raises:
