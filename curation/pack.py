@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from tokenization.assemble import Assembly
     from tokenization.layout import Header
     from tokenization.mix import Mix
-    from tokenization.parts import Totals
+    from tokenization.parts import Parts, Totals
+    from tokenization.selection import Selection
     from tokenization.tokenizer import Encoded, Tokenizer
 
 __all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
@@ -108,11 +109,10 @@ def assemble(
 ) -> dict[str, Any]:
     """Write tokens.arrow, documents.parquet and manifest.json from part files in document order.
 
-    One set of the three lies in `pack_folder`; further lengths in folders named by them (`8192/`), held-out documents in
-    `holdout/` of each. A file appears whole or not at all, by rename, its manifest last; a killed assembly begins again,
-    and two at once both succeed, with the same bytes. Parts are read and never changed, since another try may be reading
-    them too: the caller deletes them once all files stand. So the disk holds the parts (as large as one file) and the files,
-    and 35 bytes a row of anonymous files beside the parts, which vanish with the process.
+    One set lies in `pack_folder`, further lengths in folders named by them (`8192/`), held-out documents in `holdout/` of each.
+    A file appears whole or not at all, by rename, its manifest last: a killed assembly begins again, and two at once both
+    succeed. Parts are never changed, since another try may read them; the caller deletes them once all files stand. The disk
+    holds the parts (as large as one file), the files, and 35 bytes a row of anonymous files that vanish with the process.
 
     Args:
         checksums: SHA-256 of each part, as `encode_shard` returned it; given, the parts are checked first.
@@ -120,50 +120,59 @@ def assemble(
         threads: how many gather blocks while one is written, at most 4 are used; no byte depends on it.
 
     Returns:
-        What the funnel calls `packed`: documents (in any file), left_out (by pack.mix), copies (rows of the first file),
-        tokens, sequences, seq_len and shares of the first file, holdout_documents, and one entry for each file.
+        The funnel's `packed`: documents (in any file), left_out (by pack.mix), copies (rows of the first file), its tokens,
+        sequences, seq_len and shares, holdout_documents, and an entry for each file.
 
     Raises:
-        ConfigError: too many unknown tokens or lost characters: the tokenizer does not fit the text; or pack.mix fits the
-            documents in no way.
+        ConfigError: the tokenizer does not fit the text, or pack.mix the documents.
         RunError: a part is missing, damaged, encoded by another tokenizer, or replaced meanwhile; the disk is full.
     """
-    from tokenization.assemble import MAX_THREADS, Assembly
+    from tokenization.assemble import MAX_THREADS
     from tokenization.parts import Parts
-    from tokenization.selection import Selection
 
     tokenizer = _tokenizer(config)
     threads = max(1, min(threads, MAX_THREADS))
     work = parts[0].parent if parts else _existing(pack_folder)
-    files: list[dict[str, Any]] = []
-    headers: list[Header] = []
-    with _as_errors_of_the_run(), contextlib.ExitStack() as stack:
-        opened = stack.enter_context(
-            Parts(parts, tokenizer.fingerprint(), tokenizer.dtype, work, checksums=checksums, threads=threads)
-        )
-        _refuse_unfit(opened.totals, tokenizer.name, config)
-        selection = stack.enter_context(
-            Selection(opened, work, mix=_mix(config.mix), holdout_share=config.holdout_share)
-        )
-        for number, seq_len in enumerate(config.seq_lens):
-            for rows in selection.sides:
-                place = Path(str(seq_len) if number else "") / ("holdout" if rows.split == "holdout" else "")
-                assembly = Assembly(
-                    opened, rows, tokenizer, work, seq_len, config.strategy, config.shuffle_seed, threads
-                )
-                header, cut = _write_files(assembly, pack_folder / place, run_id, config_digest, engines)
-                headers.append(header)
-                files.append(_described(header, cut, place / "tokens.arrow"))
-        n_documents = len(opened)
+    fingerprint, dtype = tokenizer.fingerprint(), tokenizer.dtype
+    with (
+        _as_errors_of_the_run(),
+        Parts(parts, fingerprint, dtype, work, checksums=checksums, threads=threads) as opened,
+        _selection(opened, work, tokenizer, config) as selection,
+    ):
+        written = [
+            (place, *_write_files(assembly, pack_folder / place, run_id, config_digest, engines))
+            for place, assembly in _places(opened, selection, tokenizer, work, config, threads)
+        ]
+    first = written[0][1]
     names = ("tokens", "sequences", "seq_len", "padding_share", "unk_share", "lost_share")
     return {
-        "documents": n_documents - selection.left_out,
+        "documents": selection.documents,
         "left_out": selection.left_out,
-        "copies": headers[0].documents,
-        **{name: getattr(headers[0], name) for name in names},
+        "copies": first.documents,
+        **{name: getattr(first, name) for name in names},
         "holdout_documents": sum(rows.documents for rows in selection.sides[1:]),
-        "files": files,
+        "files": [_described(header, cut, place / "tokens.arrow") for place, header, cut in written],
     }
+
+
+def _selection(parts: Parts, work: Path, tokenizer: Tokenizer, config: PackConfig) -> Selection:
+    """Who is packed how often, if the tokenizer fits the text at all."""
+    from tokenization.selection import Selection
+
+    _refuse_unfit(parts.totals, tokenizer.name, config)
+    return Selection(parts, work, mix=_mix(config.mix), holdout_share=config.holdout_share)
+
+
+def _places(
+    parts: Parts, selection: Selection, tokenizer: Tokenizer, work: Path, config: PackConfig, threads: int
+) -> Iterator[tuple[Path, Assembly]]:
+    """What is to be written, each with its folder below `pack/`: every length, and both sides of each."""
+    from tokenization.assemble import Assembly
+
+    for number, seq_len in enumerate(config.seq_lens):
+        for rows in selection.sides:
+            place = Path(str(seq_len) if number else "") / ("holdout" if rows.split == "holdout" else "")
+            yield place, Assembly(parts, rows, tokenizer, work, seq_len, config.strategy, config.shuffle_seed, threads)
 
 
 def _write_files(

@@ -76,6 +76,7 @@ class Selection:
     """Both sides of the documents of some parts. A context manager: it keeps files open.
 
     sides: `all`, or `train` and `holdout`.
+    documents: with a row on one side.
     left_out: documents without a row on either side, by epochs of 0 or a fraction.
     """
 
@@ -98,7 +99,8 @@ class Selection:
         except BaseException:
             self._stack.close()
             raise
-        self.left_out = len(parts) - sum(side.documents for side in self.sides)
+        self.documents = sum(side.documents for side in self.sides)
+        self.left_out = len(parts) - self.documents
 
     def __enter__(self) -> Selection:
         return self
