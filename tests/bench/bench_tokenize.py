@@ -1,6 +1,7 @@
 """Speed of tokenizing new text with identical ids: ours beside the stock library, tiktoken and sentencepiece.
 
     python -m tests.bench.bench_tokenize [--megabytes 1.5] [--rounds 3] [--tokenizers NAME...] > bench/results/tokenize.md
+    python -m tests.bench.bench_tokenize --identity [--tokenizers NAME...]     every text of 2_text and 4_langid, by both
 
 Texts are documents of the test data (CORPUSMILL_TEST_DATA); known tokenizers are those of `make .venv/.tokenizers`, and
 those that are absent are left out. Each round has documents of its own, which every way gets once, one way after the
@@ -175,6 +176,26 @@ def compare(name: str, tokenizer: Tokenizer, corpus: Sequence[Corpus]) -> Iterat
         yield row_of(name, kind, speeds, f"{n - differ:,} of {n:,}", other[0] if other else "")
 
 
+def identity(names: Sequence[str]) -> None:
+    """Compare the ids of every text of 2_text and 4_langid with the stock library's."""
+    print(
+        "| tokenizer | documents | MB | tokens | documents with other ids | characters lost |\n|---|---|---|---|---|---|"
+    )
+    paths = [*sorted((DATA / "2_text").glob("crawl-*")), *sorted((DATA / "4_langid").glob("*.zst"))]
+    texts = [row["text"] for path in paths for row in lines(path)]
+    for name in names:
+        tokenizer, differ, tokens, lost = load(name), 0, 0, 0
+        for group in groups(texts):
+            encoded = tokenizer.encode_documents(group)
+            rows = np.split(encoded.ids, np.cumsum(encoded.lengths)[:-1])
+            right = tokenizer._backend.encode_batch_fast(group, add_special_tokens=False)
+            differ += sum(row[:-1].tolist() != one.ids for row, one in zip(rows, right, strict=True))
+            tokens, lost = tokens + len(encoded.ids) - len(group), lost + int(encoded.lost.sum())
+        print(
+            f"| {name} | {len(texts):,} | {megabytes_of(texts):.1f} | {tokens:,} | {differ:,} | {lost:,} |", flush=True
+        )
+
+
 def row_of(name: str, kind: Corpus, speeds: Mapping[str, Sequence[float]], equal: str, other: str) -> str:
     median = {way: statistics.median(values) for way, values in speeds.items()}
     ratios = {
@@ -266,8 +287,12 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=1.5, help="of each corpus in a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tokenizers", nargs="+", default=list(NAMES), choices=NAMES)
+    parser.add_argument("--identity", action="store_true", help="compare the ids of every text, and measure nothing")
     options = parser.parse_args()
     names = [name for name in options.tokenizers if name == "default" or (FOLDER / KNOWN[name][0]).exists()]
+    if options.identity:
+        identity(names)
+        return
     info = Path("/proc/cpuinfo")
     model = re.search(r"model name\s*:\s*(.*)", info.read_text() if info.exists() else "")
     print(f"# Tokenizing, {datetime.now(timezone.utc):%Y-%m-%d}\n")

@@ -91,6 +91,20 @@ def test_any_merges_give_the_ids_of_the_stock_library(
     equal(engine_of(library), library, texts)
 
 
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(token, token), min_size=4, max_size=25),
+    st.text(st.sampled_from("▁abé"), min_size=2, max_size=60),
+)
+def test_the_heap_merges_what_the_search_would(halves: list[tuple[str, str]], text: str) -> None:
+    """Long texts' way of merging on short ones, and without cutting them: the stock library's ids."""
+    library = small_model(halves)
+    library.pre_tokenizer = None
+    ids = np.array([library.token_to_id(letter) for letter in text])
+    n = merge_kernel._merge_long(ids, len(ids), engine_of(library)._tables)
+    assert ids[:n].tolist() == library.encode(text, add_special_tokens=False).ids
+
+
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_long_texts_have_the_ids_of_short_ones_way_of_merging(seed: int) -> None:
