@@ -143,7 +143,12 @@ def assemble(
             (place, *_write_files(assembly, pack_folder / place, run_id, config_digest, engines))
             for place, assembly in _places(opened, selection, tokenizer, work, config, threads)
         ]
-    first = written[0][1]
+        return _packed(selection, written)
+
+
+def _packed(selection: Selection, written: Sequence[tuple[Path, Header, int]]) -> dict[str, Any]:
+    """What `assemble` returns, from the files in order: folder, header, documents that were cut."""
+    _, first, _ = written[0]
     names = ("tokens", "sequences", "seq_len", "padding_share", "unk_share", "lost_share")
     return {
         "documents": selection.documents,
