@@ -178,18 +178,9 @@ def check_tokenizer(
         TokenizerError: a document yields the end-of-document token by itself.
     """
     comparison = None if theirs is None else _Comparison(ours, theirs, trainer is not None)
-    probes = _probes(ours, asked=trainer is not None)
-    probe_ids = _plain(ours, [probe.text for probe in probes])
-    if comparison is not None and theirs is not None:
-        comparison.wrap = common_wrap(theirs.plain(PROBES), theirs.loaded(PROBES))
-        comparison.compare(probes, probe_ids)
-        if comparison.asked:
-            probes += _compare_vocabulary(comparison)
-    on_probes = {"texts": len(probes), **(comparison.counts if comparison else {})}
+    on_probes, largest = _on_probes(ours, comparison)
     card = ours.card()
-    tally = Tally(max(_largest(probe_ids), card.eos_id, card.pad_id, card.bos_id or 0))
-    if comparison is not None:
-        comparison.counts = {}
+    tally = Tally(max(largest, card.eos_id, card.pad_id, card.bos_id or 0))
     borders: list[str] = []
     for batch in documents:
         encoded = ours.encode_documents([document.text for document in batch])
@@ -200,17 +191,17 @@ def check_tokenizer(
     if comparison is not None and comparison.cases:
         ways = [] if stock is None else [(_ENGINE, _lazily(stock))]
         difference = comparison.difference(ways, own, trainer or own)
-    problems = _problems(ours.card(), comparison, tally, limits, difference, complete=complete)
+    problems = _problems(card, comparison, tally, limits, difference, complete=complete)
     problems += [Problem("borders", message) for message in borders[:1]]
     return ParityReport(
-        tokenizer={**asdict(ours.card()), "engine": ours.engine},
+        tokenizer={**asdict(card), "engine": ours.engine},
         reference=None if comparison is None else _about(comparison, trainer),
         probes=on_probes,
         documents={**tally.totals(), **(comparison.counts if comparison else {})},
         languages=tally.by_language(),
         difference=difference,
         problems=problems,
-        notes=_notes(ours.card(), comparison, on_probes, tally, limits),
+        notes=_notes(card, comparison, on_probes, tally, limits),
     )
 
 
@@ -219,6 +210,21 @@ _ENGINE = Cause(
     "the fast library that the pipeline uses; its stock library gives the trainer's ids.",
     "Set pack.engine to stock, and please report the text.",
 )
+
+
+def _on_probes(ours: Tokenizer, comparison: _Comparison | None) -> tuple[dict[str, int], int]:
+    """Compare on the probes: how many, and of which kinds; and the largest id that ours gave them."""
+    probes = _probes(ours, asked=comparison is not None and comparison.asked)
+    ids = _plain(ours, [probe.text for probe in probes])
+    largest, counts = max((max(one) for one in ids if one), default=0), {}
+    if comparison is not None:
+        theirs = comparison.theirs
+        comparison.wrap = common_wrap(theirs.plain(PROBES), theirs.loaded(PROBES))
+        comparison.compare(probes, ids)
+        if comparison.asked:
+            probes += _compare_vocabulary(comparison)
+        counts, comparison.counts = comparison.counts, {}
+    return {"texts": len(probes), **counts}, largest
 
 
 def _probes(ours: Tokenizer, *, asked: bool) -> list[Text]:
@@ -271,10 +277,6 @@ def _without_borders(ours: Tokenizer, batch: Sequence[Text], encoded: Encoded, w
             )
         found.append(inner)
     return found
-
-
-def _largest(lists: Sequence[Ids]) -> int:
-    return max((max(ids) for ids in lists if ids), default=0)
 
 
 def _only_hidden(ours: Ids, alone: Ids, special: frozenset[int]) -> bool:
