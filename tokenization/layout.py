@@ -192,10 +192,10 @@ class Block:
         if not lengths.offsets.equals(rows.offsets):
             raise TokenFileError("doc_lengths and doc_rows of a block are not of the same pieces.")
         return cls(
-            tokens.values.to_numpy(zero_copy_only=True).reshape(-1, seq_len),
-            lengths.offsets.to_numpy(zero_copy_only=True),
-            lengths.values.to_numpy(zero_copy_only=True),
-            rows.values.to_numpy(zero_copy_only=True),
+            _view(tokens.values, tokens.type.value_type.to_pandas_dtype()).reshape(-1, seq_len),
+            _view(lengths.offsets, np.int32),
+            _view(lengths.values, np.int32),
+            _view(rows.values, np.int64),
         )
 
     def to_batch(self, schema: pa.Schema) -> pa.RecordBatch:
@@ -205,3 +205,12 @@ class Block:
         lengths = pa.ListArray.from_arrays(borders, pa.array(self.lengths), type=schema.field("doc_lengths").type)
         rows = pa.ListArray.from_arrays(borders, pa.array(self.rows), type=schema.field("doc_rows").type)
         return pa.RecordBatch.from_arrays([tokens, lengths, rows], schema=schema)
+
+
+def _view(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The values of an array without nulls, in its own memory. `Array.to_numpy` imports pandas where it is installed: a second."""
+    kind = np.dtype(dtype)
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return np.zeros(0, kind)
+    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)

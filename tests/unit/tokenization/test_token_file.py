@@ -18,7 +18,7 @@ from tokenization.token_file import TokenFileWriter
 
 
 def test_pyarrow_maps_it_without_a_copy(tmp_path: Path) -> None:
-    """Three record batches of fixed-size lists, no compression, nothing allocated, aligned to 64 bytes."""
+    """Three record batches of fixed-size lists, no compression, nothing allocated, aligned to a page."""
     path = write_small_file(tmp_path / "t.arrow")
     before = pa.total_allocated_bytes()
     reader = pa.ipc.open_file(pa.memory_map(str(path)))
@@ -26,7 +26,7 @@ def test_pyarrow_maps_it_without_a_copy(tmp_path: Path) -> None:
     values = [batch.column("tokens").values.to_numpy(zero_copy_only=True) for batch in batches]
     assert pa.total_allocated_bytes() == before
     assert [batch.num_rows for batch in batches] == [16, 16, 8]
-    assert [v.ctypes.data % 64 for v in values] == [0, 0, 0]
+    assert [v.ctypes.data % 4096 for v in values] == [0, 0, 0]
     assert reader.schema.field("tokens").type == pa.list_(pa.field("token", pa.uint16(), nullable=False), SEQ_LEN)
     expected = np.concatenate([small_block(small_header(), i).tokens.reshape(-1) for i in range(3)])
     assert np.array_equal(np.concatenate(values), expected)
@@ -59,7 +59,7 @@ def test_no_sequences_make_a_valid_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seq_len", [2, 3, 7, 31, 32, 100, 2048])
 @pytest.mark.parametrize("max_id", [99, 70_000])
 def test_every_shape_is_aligned(seq_len: int, max_id: int, tmp_path: Path) -> None:
-    """Whatever the length and width, the tokens of each block begin at a multiple of 64 bytes."""
+    """Whatever the length and width, the tokens of each block begin at a multiple of 4,096 bytes."""
     n = 13
     card = dataclasses.replace(CARD, max_id=max_id)
     changes = {"seq_len": seq_len, "tokenizer": card, "block_sequences": 5, "run_id": "r" * seq_len}
@@ -72,7 +72,7 @@ def test_every_shape_is_aligned(seq_len: int, max_id: int, tmp_path: Path) -> No
             tokens[:, -1] = 0
             borders, lengths = np.arange(rows + 1, dtype=np.int32), np.full(rows, seq_len, np.int32)
             writer.write(Block(tokens, borders, lengths, np.arange(rows) + 5 * number))
-    assert [body.start % 64 for body in read_seal(path).bodies] == [0, 0, 0]
+    assert [body.start % 4096 for body in read_seal(path).bodies] == [0, 0, 0]
     table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
     assert table.column("tokens").to_pylist() == [[max_id] * (seq_len - 1) + [0]] * n
 
