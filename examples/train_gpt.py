@@ -3,9 +3,8 @@
     python examples/train_gpt.py RUN/pack/tokens.arrow --out out
     python examples/train_gpt.py RUN/pack/tokens.arrow --out out --steps 120 --resume
 
-Documents that share a sequence do not see each other. Padding and the first token of a document are nobody's target.
-A training that was stopped goes on with the very batches that were next, and ends with the same bits on a CPU. Each
-checkpoint is published in a ledger. Needs torch, NumPy, pyarrow and `tokenization` of this project.
+Documents do not see each other. Padding and the first token of a document are nobody's target. A training that was
+stopped goes on with the batches that were next, to the same bits on a CPU. Each checkpoint is published in a ledger.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class GPT(nn.Module):
 
     def forward(self, rows: Rows) -> Tensor:
         """Logits, [n, t, vocabulary]."""
-        half = WIDTH // HEADS // 2
-        speed = 10_000 ** (-torch.arange(half, device=rows.tokens.device) / half)
+        speed = 10_000 ** -torch.linspace(0, 1, WIDTH // HEADS // 2 + 1, device=rows.tokens.device)[:-1]
         angle = rows.position_ids[:, :, None, None] * speed
         cos, sin = angle.cos(), angle.sin()
         x = self.embedding(rows.tokens)
