@@ -29,7 +29,7 @@ def save(folder: Path, data: Mapping[str, Any], config: Mapping[str, Any] | None
 def small(folder: Path) -> tuple[Path, Tokenizer]:
     """The small tokenizer in a folder, and as the pipeline loads it."""
     path = save(folder, json.loads(small_bpe()))
-    return path, load_tokenizer(path, eos=EOS)
+    return path, load_tokenizer(path, eos=EOS, fast=False)
 
 
 def twin(folder: Path, name: str) -> Path:

@@ -36,7 +36,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
 def check(tmp_path: Path, texts: Sequence[Sequence[str]], **settings: Any) -> dict[str, Any]:
     """The report on a run with these texts, all of them kept."""
     run = make_run(tmp_path / "run", texts)
-    return check_parity(shards_of(run), None, PackConfig(**settings), tmp_path / "parity.json")
+    return check_parity(shards_of(run), None, PackConfig(**{"engine": "stock", **settings}), tmp_path / "parity.json")
 
 
 def test_equal(tmp_path: Path, tokenizer: str) -> None:

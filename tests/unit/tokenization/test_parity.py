@@ -100,7 +100,7 @@ def test_our_normaliser_and_not_theirs(tmp_path: Path) -> None:
     """Theirs on the changed text gives the file's ids: the file was made with a normaliser."""
     from tokenization.tokenizer import load_tokenizer
 
-    lower = load_tokenizer(twin(tmp_path, "lower_case"))
+    lower = load_tokenizer(twin(tmp_path, "lower_case"), fast=False)
     path, _ = small(tmp_path / "plain")
 
     found = check_golden(as_a_trainer(path), header_of(lower))

@@ -90,7 +90,7 @@ def test_a_cause_is_named(pair: tuple[Path, Tokenizer], tmp_path: Path, name: st
 @pytest.mark.parametrize("name", ["lower_case", "nfkc", "prefix_space"])
 def test_the_other_way_round(pair: tuple[Path, Tokenizer], tmp_path: Path, name: str) -> None:
     """The pipeline has it and the trainer has not: said so."""
-    ours = load_tokenizer(twin(tmp_path, name))
+    ours = load_tokenizer(twin(tmp_path, name), fast=False)
 
     message = against(pair, pair[0], ours=ours).message()
 
@@ -139,7 +139,7 @@ def test_our_own_file_may_say_what_we_switch_off(pair: tuple[Path, Tokenizer], t
 def test_one_bos_for_each_document(tmp_path: Path) -> None:
     """Bug B128: the pack puts a BOS and the trainer's tokenizer the same one: equal, and each document has one."""
     path = twin(tmp_path, "bos")
-    ours = load_tokenizer(path, bos=PAD)
+    ours = load_tokenizer(path, bos=PAD, fast=False)
     documents = [[Text("document a", f"{PAD} begins it, {PAD}", None), Text("document b", "plain", None)]]
 
     report = check_tokenizer(ours, load_stock(path), documents, trainer=path, own=path)
@@ -161,7 +161,7 @@ def test_the_trainers_end_of_text(pair: tuple[Path, Tokenizer], tmp_path: Path) 
 def test_ids_outside_the_embedding(pair: tuple[Path, Tokenizer], tmp_path: Path) -> None:
     """Bug B131: added tokens count; the limit is the embedding's rows, given or as config.json says."""
     path = twin(tmp_path, "added")
-    ours = load_tokenizer(path)
+    ours = load_tokenizer(path, fast=False)
     theirs = load_stock(path)
 
     equal = check_tokenizer(ours, theirs, trainer=path, own=path, limits=Limits(embedding_rows=601))
@@ -179,7 +179,7 @@ def test_ids_outside_the_embedding(pair: tuple[Path, Tokenizer], tmp_path: Path)
 
 def test_ids_that_the_trainer_does_not_know(pair: tuple[Path, Tokenizer], tmp_path: Path) -> None:
     """An added token that occurs in a document, and that the trainer's vocabulary lacks."""
-    ours = load_tokenizer(twin(tmp_path, "added"))
+    ours = load_tokenizer(twin(tmp_path, "added"), fast=False)
     documents = [[Text("document d", "use <tool>", None)]]
 
     report = check_tokenizer(ours, load_stock(pair[0]), documents, trainer=pair[0], own=pair[0])
@@ -191,7 +191,7 @@ def test_ids_that_the_trainer_does_not_know(pair: tuple[Path, Tokenizer], tmp_pa
 def test_unknown_tokens(tmp_path: Path) -> None:
     """Their share over all documents has a limit; the worst document and each language are named."""
     word_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    ours = load_tokenizer(tmp_path, eos="[SEP]")
+    ours = load_tokenizer(tmp_path, eos="[SEP]", fast=False)
     documents = [[Text("document a", "a b " * 50, "eng_Latn"), Text("document b", "z " * 9 + "a", "deu_Latn")]]
 
     report = check_tokenizer(ours, load_stock(tmp_path), documents, own=tmp_path)
@@ -212,7 +212,7 @@ def test_words_of_special_tokens_stay_text(tmp_path: Path) -> None:
     for name, tokenizer, eos in (("w", word_tokenizer(), "[SEP]"), ("u", unigram_tokenizer(), "</s>")):
         (tmp_path / name).mkdir()
         tokenizer.save(str(tmp_path / name / "tokenizer.json"))
-        ours = load_tokenizer(tmp_path / name, eos=eos)
+        ours = load_tokenizer(tmp_path / name, eos=eos, fast=False)
         documents = [[Text("document a", f"a b {eos} a", None)]]
 
         report = check_tokenizer(
@@ -225,7 +225,7 @@ def test_words_of_special_tokens_stay_text(tmp_path: Path) -> None:
 def test_lost_characters(tmp_path: Path) -> None:
     """Bug B137: a BPE without unknown token drops what it has no letter for, and no share of unknown tokens sees it."""
     letter_tokenizer().save(str(tmp_path / "tokenizer.json"))
-    ours = load_tokenizer(tmp_path, eos="</s>")
+    ours = load_tokenizer(tmp_path, eos="</s>", fast=False)
 
     report = check_tokenizer(ours, load_stock(tmp_path), [[Text("document a", "zebra 鱼🐟 ok", None)]], own=tmp_path)
 
@@ -239,7 +239,11 @@ def test_a_wrong_engine_is_named(pair: tuple[Path, Tokenizer], tmp_path: Path) -
     """Ours differs and its stock library does not: the fast library is at fault."""
     path, ours = pair
     report = check_tokenizer(
-        load_tokenizer(twin(tmp_path, "renumbered")), load_stock(path), trainer=path, own=path, stock=lambda: ours
+        load_tokenizer(twin(tmp_path, "renumbered"), fast=False),
+        load_stock(path),
+        trainer=path,
+        own=path,
+        stock=lambda: ours,
     )
 
     assert "Set pack.engine to stock" in report.message()
