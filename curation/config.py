@@ -48,8 +48,7 @@ class TopLevel(BaseModel):
     """Begins the run id."""
     memory_mb: int = Field(default=2000, ge=500)
     """What a worker of a data-set step may use: it cuts its work into hash ranges that fit. The other passes are bounded by
-    ingest.shard_mb and ingest.max_record_mb (about 450 MB at the defaults); the assembly of the token file needs 200 MB
-    and 28 bytes a document."""
+    ingest.shard_mb and ingest.max_record_mb (about 450 MB at the defaults); the assembly of the token file needs 330 MB."""
     ingest: IngestConfig = IngestConfig()
     """How inputs become documents."""
     steps: list[Any] = []
@@ -195,7 +194,10 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
 def _complete(data: dict[str, Any], where: str) -> RunConfig:
     top = _check(TopLevel, data, where, "")
     steps = _steps(top.steps, where)
-    by_language = {"export": top.export is not None, "pack.mix.by": bool(top.pack and top.pack.mix and top.pack.mix.by == "language")}
+    by_language = {
+        "export": top.export is not None,
+        "pack.mix.by": bool(top.pack and top.pack.mix and top.pack.mix.by == "language"),
+    }
     for key in (key for key, asked in by_language.items() if asked):
         if not any(step.name == "language" for step in steps):
             raise ConfigError(

@@ -280,14 +280,19 @@ def _tokenizer(config: PackConfig) -> Tokenizer:
     from tokenization.tokenizer import DEFAULT, load_tokenizer
 
     path = DEFAULT if config.tokenizer == "default" else Path(config.tokenizer)
-    file = path / "tokenizer.json" if path.is_dir() else path
-    key = (config.tokenizer, config.eos, config.bos, config.engine, file.stat().st_mtime_ns if file.is_file() else 0)
+    key = (config.tokenizer, config.eos, config.bos, config.engine, _changed(path))
     if key not in _loaded:
         with _as_errors_of_the_run():
             _loaded[key] = load_tokenizer(
                 config.tokenizer, eos=config.eos, bos=config.bos, fast=config.engine == "auto"
             )
     return _loaded[key]
+
+
+def _changed(path: Path) -> int:
+    """When a file, or anything in a folder, was last changed: nanoseconds; 0 if it is not there."""
+    files = [path, *(path.iterdir() if path.is_dir() else ())]
+    return max((file.stat().st_mtime_ns for file in files if file.exists()), default=0)
 
 
 def _kept_batches(shard_path: Path, keep: Any, languages: pa.Array | None) -> Iterator[pa.RecordBatch]:

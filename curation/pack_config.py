@@ -24,7 +24,7 @@ class MixConfig(BaseModel):
 
     by: Literal["source", "language"] = "source"
     """What a group is. source: the input file, known to a pattern by its whole path or URL and by its file name;
-    language: what the step `language` found, as a code (`en`, `zh-Hant`); empty where it said nothing."""
+    language: the label that the step `language` gave (`eng_Latn`, `zho_Hant`); empty where it gave none."""
     epochs: dict[str, Annotated[float, Field(ge=0, le=1000)]] = Field(default_factory=dict)
     """Pattern -> how often each document is packed. Patterns are those of a shell (`wiki*`, `*.parquet`); the first that
     fits counts, in the order given; what none fits is packed once. 0 leaves a group out; the fraction of 2.25 packs a

@@ -97,8 +97,14 @@ class PackStage:
     def _parity(self) -> dict[str, Any]:
         from curation.parity import check_parity
 
-        folder = self.placed[-1].folder if self.placed else None
-        report = check_parity(self.shards, folder, self.config, self.run.pack / "parity.json")
+        last, language = self.placed[-1].folder if self.placed else None, self._language_step()
+        report = check_parity(
+            self.shards,
+            last,
+            self.config,
+            self.run.pack / "parity.json",
+            languages=language.folder if language else None,
+        )
         return {"item": 0, **{key: value for key, value in report.items() if isinstance(value, int | float | bool)}}
 
     def _encode(self, shard: Shard) -> dict[str, Any]:
@@ -172,9 +178,12 @@ class PackStage:
         digest = digest8([self._documents_digest(), encode_digest(self.config)])
         return self.run.work / f"pack-{digest}" / f"{shard.name}.arrow"
 
+    def _language_step(self) -> PlacedStep | None:
+        return next((placed for placed in self.placed if placed.name == "language"), None)
+
     def _languages(self, shard: Shard) -> pa.Array | None:
         """What the step `language` says of each row of a shard; null where it did not look."""
-        placed = next((placed for placed in self.placed if placed.name == "language"), None)
+        placed = self._language_step()
         if placed is None:
             return None
         marker = item_marker(placed.folder, shard.name)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,11 @@ from typing import Any
 from curation.close import close_step, has_size, is_closed, keep_passes, verdict_tables
 from curation.config import RunConfig, parse_config
 from curation.errors import InputError, RunError
-from curation.ids import digest8
 from curation.judge import judge_shard
 from curation.pack_stage import PackStage
 from curation.passes import Pass, used
 from curation.run import Run, file_sha256, peak_memory, read_json, write_json
-from curation.shards import Shard, alive_mask, open_table, shards_of
+from curation.shards import Shard, open_table, shards_of
 from curation.steps import PlacedStep, StepContext, context_of, place_steps, stage_of_each
 from curation.verdicts import STAGES, DataSetStep, Filter
 

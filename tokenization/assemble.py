@@ -1,7 +1,7 @@
 """From parts to a token file and its document table, block by block.
 
 One plan, made in windows and kept in an anonymous file, gives the header its counts, the blocks their pieces and
-the table its places. Blocks are gathered in threads and written in order, so bytes do not depend on threads.
+the table its places. Blocks are gathered and hashed in threads and written in order, so bytes do not depend on threads.
 Costs 200 MB for the window that is being planned and one block of 16 MB a thread; memory does not grow with the
 documents, the anonymous files do: 30 bytes each. Output is a function of the rows in order and of the header's
 words: how documents were spread over parts does not matter.
@@ -133,7 +133,7 @@ class Assembly:
             TokenFileError: a part was cut or replaced meanwhile.
             OSError: the disk is full.
         """
-        with TokenFileWriter(path, header) as writer:
+        with TokenFileWriter(path, header, threads=self.threads) as writer:
             for block in self._blocks(header, planned):
                 writer.write(block)
             self.parts.check_unchanged()

@@ -8,6 +8,7 @@ and the blocks alone.
 from __future__ import annotations
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -32,7 +33,11 @@ class TokenFileWriter:
     Every block must hold `header.block_sequences` sequences, the last one what is left.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header, *, threads: int = 1) -> None:
+        """
+        Args:
+            threads: more than 1: checksums are counted in a second thread, beside the writing of the next blocks.
+        """
         self.path = path
         self.header = header
         self.seal: Seal | None = None
@@ -43,7 +48,8 @@ class TokenFileWriter:
         self._sink = pa.OSFile(str(path), "wb")
         self._writer = pa.ipc.new_file(self._sink, self._schema)
         self._descriptor = os.open(path, os.O_RDONLY)
-        self._blocks: list[tuple[Region, Region]] = []
+        self._hashing = ThreadPoolExecutor(1, thread_name_prefix="hash") if threads > 1 else None
+        self._blocks: list[Future[tuple[Region, Region]]] = []
         # Arrow writes the magic and the schema with the first block.
         self._position = 8 + len(self._schema.serialize())
         self._head_bytes = _head_bytes(self._schema, header)
@@ -61,6 +67,8 @@ class TokenFileWriter:
             if kind is None:
                 self._finish()
         finally:
+            if self._hashing is not None:
+                self._hashing.shutdown(cancel_futures=True)
             os.close(self._descriptor)
 
     def write(self, block: Block) -> None:
@@ -79,11 +87,21 @@ class TokenFileWriter:
         start = self._position
         self._writer.write_batch(block.to_batch(self._schema), custom_metadata=self._block_metadata(number, start))
         self._position = self._sink.tell()
-        self._blocks.append(hash_block(self._descriptor, start, self._position))
+        self._blocks.append(self._hash(start, self._position))
         self._tokens += int(block.lengths.sum(dtype=np.int64))
         self._pieces += len(block.lengths)
         self._ends += int(np.count_nonzero(checked.ends))
         self._begins += 0 if checked.begins is None else int(np.count_nonzero(checked.begins))
+
+    def _hash(self, start: int, end: int) -> Future[tuple[Region, Region]]:
+        """Checksums of what was just written, as it can be read back; at most two blocks wait for theirs."""
+        if self._hashing is None:
+            done: Future[tuple[Region, Region]] = Future()
+            done.set_result(hash_block(self._descriptor, start, end))
+            return done
+        if len(self._blocks) > 1:
+            self._blocks[-2].result()
+        return self._hashing.submit(hash_block, self._descriptor, start, end)
 
     def _checked(self, block: Block, where: str) -> Checked:
         checked = check_block(block, self.header)
@@ -103,7 +121,7 @@ class TokenFileWriter:
             found["BOS"], stated["BOS"] = self._begins, header.documents
         if found != stated:
             raise TokenFileError(f"{self.path}: the header promises {stated}, but {found} were written.")
-        self.seal = add_seal(self.path, self._blocks, self._position)
+        self.seal = add_seal(self.path, [block.result() for block in self._blocks], self._position)
 
 
 def _metadata(number: int, blanks: int) -> dict[str, str]:

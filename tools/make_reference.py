@@ -51,7 +51,7 @@ def configuration() -> str:
     from curation.config import TopLevel
     from curation.export_config import ExportConfig
     from curation.ingest.config import IngestConfig
-    from curation.pack import PackConfig
+    from curation.pack_config import MixConfig, PackConfig
 
     text = [
         MADE,
@@ -65,6 +65,7 @@ def configuration() -> str:
         ("Top level", TopLevel),
         ("ingest", IngestConfig),
         ("pack", PackConfig),
+        ("pack.mix", MixConfig),
         ("export", ExportConfig),
     ):
         text += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), "", *_fields(model)]

@@ -28,6 +28,7 @@ SMALL: Mapping[str, list[str]] = {
     "language": ["--speed", "--rounds", "1", "--every", "16"],
     "near": ["--gold", "--rounds", "1"],
     "pack": ["--encode-mb", "1", "--tokens", "10"],
+    "reader": ["--tokens", "4000000", "--rounds", "1", "--seconds", "0.05"],
     "scale": ["--documents", "2000"],
     "text": ["--repeats", "1", "--megabytes", "2"],
     "tokenize": ["--rounds", "1", "--megabytes", "0.3", "--tokenizers", "default", "mistral_v3"],
