@@ -40,6 +40,7 @@ USER 50000
 WORKDIR /opt/corpusmill/airflow
 # Compiles the kernels, so that no worker has to, and shows that the image works.
 RUN python -m curation.text && for filter in language rules perplexity safety_terms safety_model; do python -m curation.filters.$filter || exit 1; done \
+ && python -m tokenization \
  && printf '{"id": "1", "text": "%s"}\n' "A sentence of a few words. 一句话。" > /tmp/one.jsonl \
  && corpusmill run web --input /tmp/one.jsonl --root /tmp/runs --workers 1 --quiet \
  && rm -rf /tmp/one.jsonl /tmp/runs

@@ -7,7 +7,7 @@ export UV_CACHE_DIR := $(CURDIR)/.cache/uv
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Not in the lock: each machine takes the build that its pip finds, for CPU or CUDA. PyPI's is for CUDA, 3 GB with all it needs.
 TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
-PACKAGES := curation tokenization quality_models dags tools demo tests
+PACKAGES := curation tokenization quality_models dags tools demo examples tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup torch demo up down test lint types imports unit slow bench docs lock services clean
@@ -64,6 +64,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
 unit: torch $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
 	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
+	$(BIN)/python -m tokenization
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
 test: lint types imports unit ## lint, types, import rules and every test

@@ -25,11 +25,11 @@ from curation.run import file_sha256, publish, write_json
 from tokenization.errors import TokenFileError, TokenizerError
 
 if TYPE_CHECKING:
-    from tokenization.assemble import Assembly
     from tokenization.layout import Header
-    from tokenization.mix import Mix
-    from tokenization.parts import Parts, Totals
-    from tokenization.selection import Selection
+    from tokenization.packing.assemble import Assembly
+    from tokenization.packing.mix import Mix
+    from tokenization.packing.parts import Parts, Totals
+    from tokenization.packing.selection import Selection
     from tokenization.tokenizer import Encoded, Tokenizer
 
 __all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
@@ -84,7 +84,7 @@ def encode_shard(
             library differ on a sample.
         RunError: the shard is missing or damaged, or `keep` or `languages` does not fit it.
     """
-    from tokenization.parts import PartWriter
+    from tokenization.packing.parts import PartWriter
 
     tokenizer = _tokenizer(config)
     with publish(out) as temporary, _as_errors_of_the_run():
@@ -127,8 +127,8 @@ def assemble(
         ConfigError: the tokenizer does not fit the text, or pack.mix the documents.
         RunError: a part is missing, damaged, encoded by another tokenizer, or replaced meanwhile; the disk is full.
     """
-    from tokenization.assemble import MAX_THREADS
-    from tokenization.parts import Parts
+    from tokenization.packing.assemble import MAX_THREADS
+    from tokenization.packing.parts import Parts
 
     tokenizer = _tokenizer(config)
     threads = max(1, min(threads, MAX_THREADS))
@@ -162,7 +162,7 @@ def _packed(selection: Selection, written: Sequence[tuple[Path, Header, int]]) -
 
 def _selection(parts: Parts, work: Path, tokenizer: Tokenizer, config: PackConfig) -> Selection:
     """Who is packed how often, if the tokenizer fits the text at all."""
-    from tokenization.selection import Selection
+    from tokenization.packing.selection import Selection
 
     _refuse_unfit(parts.totals, tokenizer.name, config)
     return Selection(parts, work, mix=_mix(config.mix), holdout_share=config.holdout_share)
@@ -172,7 +172,7 @@ def _places(
     parts: Parts, selection: Selection, tokenizer: Tokenizer, work: Path, config: PackConfig, threads: int
 ) -> Iterator[tuple[Path, Assembly]]:
     """What is to be written, each with its folder below `pack/`: every length, and both sides of each."""
-    from tokenization.assemble import Assembly
+    from tokenization.packing.assemble import Assembly
 
     for number, seq_len in enumerate(config.seq_lens):
         for rows in selection.sides:
@@ -199,7 +199,7 @@ def _described(header: Header, cut_documents: int, path: Path) -> dict[str, Any]
 
 
 def _mix(config: MixConfig | None) -> Mix | None:
-    from tokenization.mix import Mix
+    from tokenization.packing.mix import Mix
 
     if config is None:
         return None
@@ -254,7 +254,7 @@ def _refuse_unfit(totals: Totals, name: str, config: PackConfig) -> None:
 @contextlib.contextmanager
 def _as_errors_of_the_run() -> Iterator[None]:
     """Errors of tokenization as those of the pipeline."""
-    from tokenization.mix import MixError
+    from tokenization.packing.mix import MixError
 
     try:
         yield

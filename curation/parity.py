@@ -2,7 +2,7 @@
 
 A sample of the kept documents is drawn by hash: those with the smallest `doc_id`, which is a hash already, so every rerun
 draws the same ones, spread over all shards and sources. They, and the frozen probe texts, are encoded by both tokenizers
-(`tokenization.parity_check`). A difference stops the run with the text, the token, both ids and the likely cause.
+(`tokenization.parity.check`). A difference stops the run with the text, the token, both ids and the likely cause.
 
 Costs: 16 bytes for each document of the run are read, and the texts of the sample, at most 16 MB; both tokenizers need some
 seconds for them (transformers 2 to 5 s to import). Memory: the sample, and what its ids need.
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from curation.pack_config import PackConfig
-    from tokenization.parity_check import ParityReport
-    from tokenization.parity_tally import Text
-    from tokenization.parity_trainers import TrainerTokenizer
+    from tokenization.parity.check import ParityReport
+    from tokenization.parity.tally import Text
+    from tokenization.parity.trainers import TrainerTokenizer
     from tokenization.tokenizer import Tokenizer
 
 __all__ = ["check_parity", "compare", "reference_for"]
@@ -129,8 +129,8 @@ def compare(
     Raises:
         TokenizerError: a document yields the end-of-document token by itself.
     """
-    from tokenization.parity_check import check_tokenizer
-    from tokenization.parity_limits import Limits
+    from tokenization.parity.check import check_tokenizer
+    from tokenization.parity.limits import Limits
 
     return check_tokenizer(
         ours,
@@ -153,7 +153,7 @@ def reference_for(path: str, *, named: bool) -> TrainerTokenizer | None:
     Raises:
         TokenizerError: it is missing or unreadable; or named, and its library is not installed.
     """
-    from tokenization.parity_trainers import MissingLibraryError, load_stock, load_trainer
+    from tokenization.parity.trainers import MissingLibraryError, load_stock, load_trainer
 
     if named:
         return load_trainer(path)
@@ -208,7 +208,7 @@ def _identities(shard: Shard) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.in
 
 def _documents(shards: Sequence[Shard], sample: _Sample, languages: Path | None) -> Iterator[list[Text]]:
     """The drawn documents in batches of about a million characters."""
-    from tokenization.parity_tally import Text
+    from tokenization.parity.tally import Text
 
     batch: list[Text] = []
     size = 0

@@ -19,8 +19,8 @@ from tokenization.errors import TokenFileError, TokenizerError
 if TYPE_CHECKING:
     from tokenization.layout import Header
     from tokenization.parity import GoldenCheck
-    from tokenization.parity_check import ParityReport
-    from tokenization.parity_tally import Text
+    from tokenization.parity.check import ParityReport
+    from tokenization.parity.tally import Text
     from tokenization.tokenizer import Tokenizer
 
 __all__ = ["add_parity"]
@@ -112,7 +112,7 @@ def _load(arguments: argparse.Namespace, header: Header | None) -> Tokenizer:
 def _against_file(arguments: argparse.Namespace, header: Header, found: dict[str, Any], lines: list[str]) -> None:
     """Golden ids, and the fingerprint if the pipeline can load the tokenizer."""
     from tokenization.parity import check_golden
-    from tokenization.parity_trainers import load_trainer
+    from tokenization.parity.trainers import load_trainer
 
     card, fingerprint, why = header.tokenizer, None, ""
     try:
@@ -218,7 +218,7 @@ def _texts(arguments: argparse.Namespace) -> Iterator[list[Text]]:
     """The texts that were given, a hundred at a time."""
     from curation.parity import MOST_CHARACTERS
     from curation.train_ngram_command import training_texts
-    from tokenization.parity_tally import Text
+    from tokenization.parity.tally import Text
 
     if not arguments.text:
         return

@@ -144,7 +144,7 @@ class RecklessWriter(TokenFileWriter):
         return Checked()
 
     def _finish(self) -> None:
-        self.seal = add_seal(self.path, self._blocks, self._position)
+        self.seal = add_seal(self.path, [block.result() for block in self._blocks], self._position)
 
 
 def write_recklessly(path: Path, header: Header, change: Callable[[Block], Block] | None = None) -> Path:

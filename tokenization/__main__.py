@@ -1,6 +1,6 @@
 """Compile every kernel of the package into the cache now, as when an image is built: `python -m tokenization`.
 
-Takes 10 s once. Where the cache is, `tokenization.kernels` says.
+Takes 10 s once. Where the cache is, `tokenization.engines.kernels` says.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import time
 
 import numpy as np
 
-from tokenization.engine_merges import read_merges
-from tokenization.round_trip import Comparison
+from tokenization.engines.merges import read_merges
+from tokenization.engines.round_trip import Comparison
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenization.errors import TokenizerError
-from tokenization.formats import Source, read_source
+from tokenization.formats.source import Source, read_source
 
 # Set before the library is first used, and only if the user has not chosen: its thread pool does not survive a fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -1,9 +1,10 @@
-"""Errors of the token file and of tokenizers: two kinds, so that a caller can tell what to do.
+"""Errors of the token file and of tokenizers, so that a caller can tell what to do.
 
     ValueError
     `- TokenizationError
        |- TokenizerError    the tokenizer cannot be loaded, or does not fit: choose or mend it
-       `- TokenFileError    the token file is damaged, foreign, or was written wrongly
+       |- TokenFileError    the token file is damaged, foreign, or was written wrongly
+       `- ProgressError     a training's ledger cannot be read or written (in `progress_line`)
 
 A message says what was expected, what was found, where, and what to do.
 """

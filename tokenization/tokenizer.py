@@ -25,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tokenization.definition import Definition
-from tokenization.engines import Engine, choose_engine
+from tokenization.engines.choose import Engine, choose_engine
+from tokenization.engines.round_trip import RoundTrip
 from tokenization.errors import TokenizerError
 from tokenization.layout import TokenizerCard, Tokens
 from tokenization.probes import PROBES
-from tokenization.round_trip import RoundTrip
 
 __all__ = ["DEFAULT", "Encoded", "Tokenizer", "load_tokenizer"]
 

@@ -31,12 +31,12 @@ import zstandard
 
 from curation.pack import PackConfig, assemble, encode_shard
 from curation.run import peak_memory
-from tokenization.assemble import Assembly
-from tokenization.packing import plan_packing
-from tokenization.parts import PartWriter, Totals
+from tokenization.packing.assemble import Assembly
+from tokenization.packing.parts import PartWriter, Totals
+from tokenization.packing.plan import plan_packing
+from tokenization.packing.selection import Rows
+from tokenization.packing.spool import Spool
 from tokenization.reader import verify
-from tokenization.selection import Rows
-from tokenization.spool import Spool
 from tokenization.tokenizer import Encoded, load_tokenizer
 
 REPO = Path(__file__).resolve().parents[2]

@@ -134,7 +134,7 @@ def peer(name: str) -> tuple[str, Way] | None:
         return None
     import tiktoken
 
-    from tokenization.parity_tiktoken import load_ranks, load_tekken
+    from tokenization.parity.tiktoken import load_ranks, load_tekken
 
     if name == "gpt2":
         from tiktoken.load import data_gym_to_mergeable_bpe_ranks

@@ -21,10 +21,10 @@ from tests.known_tokenizers import known
 from tests.parity_variants import EOS, PAD, save, small, twin
 from tests.token_files import letter_tokenizer, small_bpe, small_header
 from tokenization.parity import check_golden
-from tokenization.parity_check import check_tokenizer
-from tokenization.parity_limits import Limits
-from tokenization.parity_tally import Text
-from tokenization.parity_trainers import load_stock
+from tokenization.parity.check import check_tokenizer
+from tokenization.parity.limits import Limits
+from tokenization.parity.tally import Text
+from tokenization.parity.trainers import load_stock
 from tokenization.probes import PROBES
 from tokenization.tokenizer import load_tokenizer
 

@@ -22,7 +22,7 @@ import pytest
 
 from tests.known_tokenizers import KNOWN, known
 from tests.tokenizer_oracles import LLAMA3, oracle, real_texts
-from tokenization.formats import read_source
+from tokenization.formats.source import read_source
 from tokenization.tokenizer import Tokenizer, load_tokenizer
 
 NAMES = ("default", "gpt2", "llama3", "llama4", "qwen", "deepseek", "mistral_v1", "mistral_v3", "mistral_v7", "tekken")

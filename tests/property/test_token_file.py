@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.token_files import BOS_CARD, CARD, small_header
 from tokenization.layout import Block
-from tokenization.packing import Plan, plan_packing
+from tokenization.packing.plan import Plan, plan_packing
 from tokenization.reader import TokenFile, verify
 from tokenization.shuffle import Permutation
 from tokenization.token_file import TokenFileWriter

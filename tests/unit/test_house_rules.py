@@ -12,7 +12,7 @@ import pytest
 REPO = Path(__file__).resolve().parents[2]
 MODULES = sorted(
     path
-    for folder in ("curation", "tokenization", "quality_models", "dags", "tools", "demo")
+    for folder in ("curation", "tokenization", "quality_models", "dags", "tools", "demo", "examples")
     for path in (REPO / folder).rglob("*.py")
 )
 

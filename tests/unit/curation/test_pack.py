@@ -24,7 +24,7 @@ from curation.pack import MixConfig, PackConfig, assemble, encode_digest, encode
 from curation.run import file_sha256
 from tests.fakes import SOURCE, shard_table
 from tests.token_files import letter_tokenizer, save_tokenizer, unigram_tokenizer, word_tokenizer
-from tokenization.assemble import Assembly
+from tokenization.packing.assemble import Assembly
 from tokenization.reader import TokenFile, verify
 from tokenization.tokenizer import load_tokenizer
 

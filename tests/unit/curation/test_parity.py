@@ -17,7 +17,7 @@ from tests.fakes import Watched, WatchedConfig, make_run, run_steps
 from tests.language_fake import FakeLanguage
 from tests.parity_variants import small, twin
 from tests.token_files import letter_tokenizer, word_tokenizer
-from tokenization.parity_check import check_tokenizer
+from tokenization.parity.check import check_tokenizer
 
 TEXTS = [[f"document {i} of the first shard" for i in range(40)], [f"文件 {i} 在第二" for i in range(25)]]
 
@@ -125,7 +125,7 @@ def test_the_same_documents_however_they_are_cut(
         seen.extend(one.text for batch in batches for one in batch)
         return check_tokenizer(ours, theirs, batches, **settings)
 
-    monkeypatch.setattr("tokenization.parity_check.check_tokenizer", watch)
+    monkeypatch.setattr("tokenization.parity.check.check_tokenizer", watch)
     texts = [text for shard in TEXTS for text in shard]
     drawn = []
     for number, shards in enumerate(([texts], [texts[:10], texts[10:11], [], texts[11:]])):
