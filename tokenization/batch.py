@@ -180,7 +180,7 @@ def _by_file(n_files: int, files: Numbers) -> list[tuple[int, Numbers | slice]]:
     """Which places of the batch come from which file."""
     if n_files == 1:
         return [(0, slice(None))]
-    return [(number, np.flatnonzero(files == number)) for number in np.unique(files).tolist()]
+    return [(number, np.flatnonzero(files == number)) for number in sorted(set(files.tolist()))]
 
 
 def _pieces(

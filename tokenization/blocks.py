@@ -58,19 +58,20 @@ class Mapped:
         """
         self._map = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
         self._buffer = pa.py_buffer(self._map)
-        self._views: dict[tuple[np.dtype[Any], int], Array] = {}
+        self._views: dict[tuple[str, int], Array] = {}
+        """By character of the type, whose hash is there already, and items of a row; 0 for the items themselves."""
 
     def array(self, dtype: np.dtype[Any], start: int, count: int) -> Array:
         return np.frombuffer(self._map, dtype, count, start * dtype.itemsize)
 
     def rows(self, dtype: np.dtype[Any], starts: Numbers, count: int) -> Array:
-        windows = self._views.get((dtype, count))
+        windows = self._views.get((dtype.char, count))
         if windows is None:
             items = self._items(dtype)
             # Every place of the file where a row could begin, as one array of overlapping rows: a gather is one index.
             shape, strides = (max(0, len(items) - count + 1), count), (dtype.itemsize, dtype.itemsize)
             windows = np.lib.stride_tricks.as_strided(items, shape, strides, writeable=False)
-            self._views[dtype, count] = windows
+            self._views[dtype.char, count] = windows
         found: Array = windows[starts]
         return found
 
@@ -90,10 +91,10 @@ class Mapped:
 
     def _items(self, dtype: np.dtype[Any]) -> Array:
         """The whole file as items."""
-        items = self._views.get((dtype, 0))
+        items = self._views.get((dtype.char, 0))
         if items is None:
             items = np.frombuffer(self._map, dtype, len(self._map) // dtype.itemsize)
-            self._views[dtype, 0] = items
+            self._views[dtype.char, 0] = items
         return items
 
 
