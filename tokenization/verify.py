@@ -354,9 +354,14 @@ def _manifest_problems(report: Report, seal: Seal) -> Iterator[Problem]:
                 "manifest.json", f"says {manifest[name]!r:.40} {name}, the file {getattr(report.header, name)}"
             )
     for name, entry in files.items():
-        other = path.with_name(Path(str(name)).name)
-        if name == path.name or not isinstance(entry, dict) or not other.is_file():
+        if name == path.name or not isinstance(entry, dict):
             continue
-        with other.open("rb") as stream:
-            if hashlib.file_digest(stream, "sha256").hexdigest() != entry.get("sha256"):
-                yield Problem(str(name), "is not the file that was written with this one (SHA-256 differs)")
+        try:
+            other = path.with_name(Path(name).name)
+            if not other.is_file():
+                continue
+            with other.open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() != entry.get("sha256"):
+                    yield Problem(name, "is not the file that was written with this one (SHA-256 differs)")
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            yield Problem("manifest.json", f"names {name!r:.60}, which cannot be read: {error}")

@@ -333,3 +333,27 @@ def test_long_reports_are_cut(tmp_path: Path) -> None:
     report = verify(path)
     assert len(report.problems) == n
     assert str(report).splitlines()[-1] == "  and 70 more"
+
+
+@pytest.mark.parametrize("name", ["", ".", "a" * 300])
+def test_a_manifest_may_name_anything(name: str, tmp_path: Path) -> None:
+    """A name that no file can have is a problem of the manifest, and no crash."""
+    path = write_small_file(tmp_path / "t.arrow")
+    _manifest(path, **{name: {"sha256": "0"}})
+    assert [problem.where for problem in verify(path).problems] == ["manifest.json"]
+
+
+def test_a_piece_that_the_table_promises_twice(tmp_path: Path) -> None:
+    """A document of two pieces at one place: as a set they are what the file holds, and still not the same."""
+    header = small_header(2, documents=2, tokens=2 * SEQ_LEN, pieces=2)
+    tokens = np.full((2, SEQ_LEN), 5, header.dtype)
+    tokens[:, -1] = header.tokenizer.eos_id
+    lengths = np.full(2, SEQ_LEN, np.int32)
+    with TokenFileWriter(tmp_path / "t.arrow", header) as writer:
+        writer.write(Block(tokens, np.arange(3, dtype=np.int32), lengths, np.arange(2)))
+    columns = {"row": [0, 1], "n_tokens": [2 * SEQ_LEN, SEQ_LEN], "pieces": [2, 1], "offset": [0, 0]}
+    places = {"sequence": [0, 1], "last_sequence": [0, 1], "last_offset": [0, 0]}
+    pq.write_table(pa.table({**columns, **places}), tmp_path / "documents.parquet")
+    (problem,) = verify(tmp_path / "t.arrow").problems
+    assert problem.where == "documents.parquet"
+    assert problem.what.startswith("row 0: the table says 16 tokens in sequence 0 at 0; ")
