@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -33,7 +34,7 @@ from tokenization.formats.tiktoken import (
     recipe_for,
 )
 
-__all__ = ["Source", "read_source"]
+__all__ = ["Source", "read_source", "recipe_beside"]
 
 VOCABULARIES = {"vocab.json": "merges.txt", "encoder.json": "vocab.bpe"}
 """GPT-2's two files, under the names that they have."""
@@ -41,6 +42,7 @@ GLOBS = ("tokenizer.json", "tokenizer.model", "*.model", *VOCABULARIES, "*.tikto
 """Which file of a folder is the tokenizer: the first of these that is there once."""
 KINDS = "a tokenizer.json, a SentencePiece .model, a tiktoken file, a tekken.json, or vocab.json with merges.txt"
 KEYS = ("eos_token", "pad_token", "bos_token")
+_ID = re.compile("[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +102,17 @@ def _find(path: Path) -> Path:
 def _read(file: Path, raw: bytes) -> Source:
     """A file by its content, whatever lies beside it."""
     if is_ranks(raw):
-        return _converted(raw, convert_ranks, _recipe_beside(file) or recipe_for(raw, str(file)), file, "tiktoken")
+        return _converted(raw, convert_ranks, recipe_beside(file) or recipe_for(raw, str(file)), file, "tiktoken")
     if is_sentencepiece(raw):
         return _converted(raw, _sentencepiece, None, file, "SentencePiece")
     try:
-        data = json.loads(raw)
+        text = raw.decode()
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TokenizerError(f"{file} cannot be read as a tokenizer: it is none of {KINDS}: {error}.") from error
     data = data if isinstance(data, dict) else {}
     if isinstance(data.get("model"), dict):  # in a vocab.json, "model" is a word with an id
-        return Source(file, "tokenizer.json", raw.decode(), {}, _added_ids(data))
+        return Source(file, "tokenizer.json", text, {}, _added_ids(data))
     if isinstance(data.get("vocab"), list) and isinstance(data.get("config"), dict):
         return _converted(raw, _tekken, None, file, "tekken")
     merges = file.parent / VOCABULARIES.get(file.name, ".")
@@ -130,7 +133,10 @@ def _converted(raw: bytes, convert: Convert, recipe: Recipe | None, file: Path, 
 
 
 def _added_ids(data: Mapping[str, Any]) -> dict[str, int]:
-    return {str(token["content"]): token["id"] for token in data.get("added_tokens") or () if "content" in token}
+    """As far as they can be read: the library refuses a file with others, and says why."""
+    added = data.get("added_tokens")
+    tokens = [token for token in (added if isinstance(added, list) else ()) if isinstance(token, dict)]
+    return {str(token["content"]): token["id"] for token in tokens if "content" in token and "id" in token}
 
 
 def _sentencepiece(raw: bytes, _: None, where: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -149,7 +155,12 @@ def _vocab_and_merges(both: bytes, recipe: Recipe, where: str) -> tuple[dict[str
         raise TokenizerError(f"{where}: the merges beside it are not UTF-8: {error}.") from error
 
 
-def _recipe_beside(file: Path) -> Recipe | None:
+def recipe_beside(file: Path) -> Recipe | None:
+    """What `FILE.json` says of how a list of ranks splits text; None where there is none.
+
+    Raises:
+        TokenizerError: it is no JSON, or a key of it is missing, unknown or of a wrong type.
+    """
     beside = file.with_name(file.name + ".json")
     return read_recipe(_json(beside), str(beside)) if beside.is_file() else None
 
@@ -193,7 +204,7 @@ def _added_beside(folder: Path) -> dict[str, dict[str, Any]]:
     }
     decoder = _json_beside(folder, "tokenizer_config.json").get("added_tokens_decoder")
     for index, token in (decoder if isinstance(decoder, dict) else {}).items():
-        if isinstance(token, dict) and isinstance(token.get("content"), str) and index.isdigit():
+        if isinstance(token, dict) and isinstance(token.get("content"), str) and _ID.fullmatch(index):
             flags = {key: bool(token.get(key, value)) for key, value in plain.items()}
             added[token["content"]] = {**flags, "id": int(index), "content": token["content"]}
     return added
@@ -227,5 +238,7 @@ def _json_beside(folder: Path, name: str) -> dict[str, Any]:
 def _json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TokenizerError(f"{file} is not valid JSON: {error}.") from error
+    except OSError as error:
+        raise TokenizerError(f"{file} cannot be read: {error.strerror or error}.") from error

@@ -5,7 +5,7 @@ tokenizer.json: every pair of tokens that makes a token is a merge, in the order
 is taken whole. The same conversion as transformers' `TikTokenConverter`, so that files made by it have the same fingerprint.
 
 A tiktoken file does not say how text is split before, nor which special tokens there are. For the vocabularies in
-`formats_known` we know; for any other, a file beside it must say.
+`known` we know; for any other, a file beside it must say.
 
 Costs 1 s for 128,000 tokens, of which most goes into the merges.
 """
@@ -28,6 +28,8 @@ __all__ = ["convert_merges", "convert_ranks", "convert_tekken", "is_ranks", "rea
 
 LONGEST_TOKEN = 10_000
 """Bytes of a token above which a file is no vocabulary: splitting a token costs the square of its length."""
+MOST_SPECIAL = 1 << 16
+"""Special tokens of a tekken.json above which it is none: each gets a name, and Mistral's have 1,000."""
 _LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?\n?")
 TEKKEN_SPECIAL = (
     *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]"),
@@ -108,6 +110,9 @@ def read_recipe(data: Any, where: str) -> Recipe:
             f"{where}: expected a JSON object with keys of {', '.join(keys)}, found {str(data)[:200]}."
         )
     known = {recipe.name: recipe for recipe in KNOWN.values()}
+    for key in ("like", "eos", "bos", "pad"):
+        if not isinstance(data.get(key), str | None):
+            raise TokenizerError(f"{where}: {key} must be a name, found {str(data[key])[:100]}.")
     if data.get("like", "gpt2") not in known:
         raise TokenizerError(f"{where}: like must be one of {', '.join(sorted(known))}, found {data['like']!r}.")
     base = known[data["like"]] if "like" in data else Recipe("", 0, None, (), None)
@@ -152,6 +157,8 @@ def convert_tekken(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any],
         config = data["config"]
         n_special = int(config["default_num_special_tokens"])
         size = int(config["default_vocab_size"]) - n_special
+        if not 0 <= n_special <= MOST_SPECIAL:
+            raise ValueError(f"{n_special} special tokens")
         entries = data["vocab"][:size]
         ranks = {
             base64.b64decode(entry["token_bytes"], validate=True): n_special + int(entry["rank"]) for entry in entries
@@ -164,11 +171,12 @@ def convert_tekken(data: Mapping[str, Any], where: str) -> tuple[dict[str, Any],
         )
         pattern = str(config["pattern"])
         version = str(config["version"])
-    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, binascii.Error) as error:
         raise TokenizerError(f"{where} cannot be read as a tekken.json: {error!r}.") from error
     if stated is None and not re.fullmatch("v[1-7]", version):
         raise TokenizerError(f"{where}: a tekken.json of version {version} must name its special_tokens.")
-    if sorted(ranks.values()) != list(range(n_special, n_special + size)) or not set(named) <= set(range(n_special)):
+    whole = len(ranks) == size and sorted(ranks.values()) == list(range(n_special, n_special + size))
+    if not whole or not set(named) <= set(range(n_special)):
         raise TokenizerError(f"{where}: expected {size:,} ranks without gaps behind {n_special:,} special tokens.")
     special = tuple((named.get(index, f"<SPECIAL_{index}>"), index) for index in range(n_special))
     recipe = Recipe(

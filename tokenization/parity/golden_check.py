@@ -5,8 +5,8 @@
 
     check_golden(my_tokenizer.encode, TokenFile("pack/tokens.arrow").metadata).raise_if_different()
 
-Every token file holds the ids of some fifty frozen texts (`probes.PROBES`). The answer is "equal", or the first text and
-token that differ, with both ids and the likely cause, which is found by trying what is known to go wrong (`parity_causes`).
+Every token file holds the ids of some sixty frozen texts (`probes.PROBES`). The answer is "equal", or the first text and
+token that differ, with both ids and the likely cause, which is found by trying what is known to go wrong (`causes`).
 Two things are no difference: what `encode` puts around every text (that is said in the notes), and special tokens that it
 reads in text which only spells them: text stays text in a token file, so that no page can forge a border.
 

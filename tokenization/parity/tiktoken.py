@@ -1,12 +1,11 @@
 """Lists of ranks by the library `tiktoken`: the file's own engine, beside the equal tokenizer.json that the pipeline uses.
 
-How text is split and which special tokens there are stands in no such file; it is the pipeline's (`formats_tiktoken`).
+How text is split and which special tokens there are stands in no such file; it is the pipeline's (`formats.tiktoken`).
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -16,7 +15,8 @@ from typing import Any
 from tokenization.engines.round_trip import byte_alphabet
 from tokenization.errors import TokenizerError
 from tokenization.formats.known import Recipe
-from tokenization.formats.tiktoken import convert_tekken, read_recipe, recipe_for
+from tokenization.formats.source import recipe_beside
+from tokenization.formats.tiktoken import convert_tekken, recipe_for
 from tokenization.parity.ids import Ids
 from tokenization.parity.trainers import MissingLibraryError, TrainerTokenizer
 
@@ -41,7 +41,7 @@ class _Tiktoken(TrainerTokenizer):
         self._form = recipe.normalizer
         self.how = f"tiktoken {tiktoken.__version__}"
         self.vocab_size = len(ranks) + len(special)
-        self.max_id = max(*ranks.values(), *special.values())
+        self.max_id = max([*ranks.values(), *special.values()])
         self.eos_id, self.bos_id = (special.get(name or "") for name in (recipe.eos, recipe.bos))
 
     def loaded(self, texts: Sequence[str]) -> list[Ids]:
@@ -62,12 +62,7 @@ def load_ranks(file: Path, raw: bytes) -> TrainerTokenizer:
         TokenizerError: its lines are damaged, or nobody knows how it splits text.
         MissingLibraryError: tiktoken is not installed.
     """
-    beside = file.with_name(file.name + ".json")
-    recipe = (
-        read_recipe(json.loads(beside.read_text(encoding="utf-8")), str(beside))
-        if beside.is_file()
-        else recipe_for(raw, str(file))
-    )
+    recipe = recipe_beside(file) or recipe_for(raw, str(file))
     try:
         lines = (line.split() for line in raw.splitlines() if line.strip())
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}

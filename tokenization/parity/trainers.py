@@ -278,14 +278,18 @@ def _place(path: str | Path) -> Path:
 
 def _load_file(file: Path) -> TrainerTokenizer:
     """By content, as the pipeline tells kinds: Llama 3 calls its tiktoken file tokenizer.model."""
+    from tokenization.formats.sentencepiece import is_sentencepiece
     from tokenization.formats.tiktoken import is_ranks
 
-    raw = file.read_bytes()
+    try:
+        raw = file.read_bytes()
+    except OSError as error:
+        raise TokenizerError(f"{file} cannot be read: {error.strerror or error}.") from error
     if is_ranks(raw):
         from tokenization.parity.tiktoken import load_ranks
 
         return load_ranks(file, raw)
-    if raw[:1] != b"{":
+    if raw.lstrip()[:1] != b"{" or is_sentencepiece(raw):
         if find_spec("sentencepiece") is None:
             raise MissingLibraryError(
                 f"{file}: the package sentencepiece, which a trainer reads it with, is not installed."

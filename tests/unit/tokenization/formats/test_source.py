@@ -10,10 +10,11 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.token_files import small_bpe
-from tests.tokenizer_models import RANKS, model, write_ranks
+from tests.tokenizer_models import RANKS, RECIPE, model, write_ranks
 from tokenization.errors import TokenizerError
 from tokenization.formats import source as formats
 from tokenization.formats.source import read_source
+from tokenization.parity.trainers import load_trainer
 from tokenization.tokenizer import load_tokenizer
 
 SMALL = json.loads(small_bpe())
@@ -176,3 +177,34 @@ def test_a_model_and_its_tokenizer_json_are_one(tmp_path: Path) -> None:
         one, other = load_tokenizer(source.file), load_tokenizer(tmp_path / str(number), eos="</s>")
         assert one.fingerprint() == other.fingerprint()
         assert one.golden_ids == other.golden_ids
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        json.dumps(SMALL).encode("utf-16"),
+        *(json.dumps({**SMALL, "added_tokens": added}).encode() for added in (5, [5], ["content"], [{"content": "x"}])),
+    ],
+)
+def test_a_damaged_tokenizer_json_is_refused(raw: bytes, tmp_path: Path) -> None:
+    """Whatever stands in it, the answer is an error of ours that names the file."""
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(raw)
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json cannot be read as a"):
+        load_tokenizer(file, eos="<|endoftext|>")
+
+
+@pytest.mark.parametrize("key", ["like", "eos", "bos", "pad"])
+def test_names_beside_ranks_are_texts(key: str, tmp_path: Path) -> None:
+    """A list where a name must stand is named, by whoever reads the file."""
+    file = write_ranks(tmp_path / "t.tiktoken", RANKS, {**RECIPE, key: ["x"]})
+    for load in (load_tokenizer, load_trainer):
+        with pytest.raises(TokenizerError, match=f"{key} must be a name, found"):
+            load(file)
+
+
+def test_ids_of_added_tokens_are_digits(tmp_path: Path) -> None:
+    """A superscript two is a digit to Python, and no number."""
+    file = write_ranks(tmp_path / "t.tiktoken", RANKS, RECIPE)
+    _json(tmp_path, "tokenizer_config.json", {"added_tokens_decoder": {"\u00b2": {"content": "<x>"}}})
+    assert "<x>" not in load_tokenizer(file).decode(range(len(RANKS)))

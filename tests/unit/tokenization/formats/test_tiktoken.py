@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,13 @@ def test_tekken_puts_special_tokens_first(tmp_path: Path) -> None:
     [
         (_tekken(config={"version": "v11"}), "of version v11 must name its special_tokens"),
         (_tekken(config={"default_vocab_size": 1_000}), "expected 950 ranks without gaps"),
+        (_tekken(config={"default_vocab_size": 10**12}), "expected 999,999,999,950 ranks without gaps"),
         (_tekken(config={"default_vocab_size": None}), "cannot be read as a tekken.json"),
+        (_tekken(config={"default_vocab_size": math.inf}), "cannot be read as a tekken.json"),
+        (
+            _tekken(config={"default_num_special_tokens": 10**10, "default_vocab_size": 10**10 + 856}),
+            r"cannot be read as a tekken.json.*10000000000 special tokens",
+        ),
         (_tekken(special_tokens=[{"rank": 50, "token_str": "<s>"}]), "behind 50 special tokens"),
     ],
 )

@@ -142,3 +142,10 @@ def test_a_bos_from_the_config(tmp_path: Path) -> None:
     checks = [problem.check for problem in as_llama(tmp_path, None, add_bos_token=True).problems]
 
     assert checks == ["ids", "bos"]
+
+
+def test_a_blank_line_before_json(tmp_path: Path) -> None:
+    """The pipeline reads it as a tokenizer.json, and so does what it is held against."""
+    file = tmp_path / "tokenizer.json"
+    file.write_text("\n  " + small_bpe(), encoding="utf-8")
+    assert load_stock(file).how.startswith("tokenizers ")
