@@ -156,6 +156,8 @@ def _without_paddings(
     """True but for paddings, whose pieces have no row; costs by the tokens of padding, not by all."""
     real = np.ones(shape, np.bool_)
     paddings = np.flatnonzero(doc_rows < 0)
+    if not len(paddings):
+        return real
     counts = lengths[paddings].astype(np.int64)
     skipped = borders[paddings] - (np.cumsum(counts) - counts)
     real.reshape(-1)[np.arange(int(counts.sum())) + np.repeat(skipped, counts)] = False

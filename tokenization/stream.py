@@ -47,7 +47,7 @@ import numpy.typing as npt
 from tokenization.batch import Batch, Fields, checked_type, lay_out
 from tokenization.errors import TokenFileError
 from tokenization.golden import TrainerTokenizer, check_tokenizer
-from tokenization.order import Order, whole_weights
+from tokenization.order import Ahead, Order, whole_weights
 from tokenization.reader import Read, TokenFile, Verify
 
 __all__ = ["TokenStream"]
@@ -164,9 +164,7 @@ class TokenStream:
 
     def __getitem__(self, step: int) -> Batch:
         """This rank's slice of the batch of a step; negative steps count from the end."""
-        step = self._checked(step)
-        files, rows = self._own_places(step)
-        return lay_out(self.files, self.seq_len, files, rows, dtype=self._dtype, fields=self._fields, step=step)
+        return self._batch(self._checked(step), self._order)
 
     def places(self, step: int) -> tuple[Numbers, Numbers]:
         """The whole batch of a step, over all ranks: (number of the file, index of the sequence in it), without reading."""
@@ -179,13 +177,13 @@ class TokenStream:
         from the disk while you train.
         """
         worker, workers = _worker()
-        steps = self._steps()
-        self._prefetch(self._step + worker)
+        steps, order = self._steps(), Ahead(self._order)
+        self._prefetch(self._step + worker, order)
         while steps is None or self._step + worker < steps:
             step = self._step + worker
             self._step += workers
-            batch = self[step]
-            self._prefetch(step + workers)
+            batch = self._batch(step, order)
+            self._prefetch(step + workers, order)
             yield batch
 
     def seek(self, step: int) -> None:
@@ -286,17 +284,21 @@ class TokenStream:
         end = first + self.batch_size
         return first, end if self.epochs is None else min(end, self.epochs * self._order.total)
 
-    def _own_places(self, step: int) -> tuple[Numbers, Numbers]:
+    def _own_places(self, step: int, order: Order | Ahead) -> tuple[Numbers, Numbers]:
         """What this rank reads of a step."""
         first, last = self._range(step)
         size = last - first
-        return self._order.places(first + size * self.rank // self.world, first + size * (self.rank + 1) // self.world)
+        return order.places(first + size * self.rank // self.world, first + size * (self.rank + 1) // self.world)
 
-    def _prefetch(self, step: int) -> None:
+    def _batch(self, step: int, order: Order | Ahead) -> Batch:
+        files, rows = self._own_places(step, order)
+        return lay_out(self.files, self.seq_len, files, rows, dtype=self._dtype, fields=self._fields, step=step)
+
+    def _prefetch(self, step: int, order: Order | Ahead) -> None:
         """Have a step read from the disk, all of its sequences side by side, while another one is trained."""
         steps = self._steps()
         if steps is None or step < steps:
-            files, rows = self._own_places(step)
+            files, rows = self._own_places(step, order)
             for number, file in enumerate(self.files):
                 file.prefetch(rows[files == number] if len(self.files) > 1 else rows)
 

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tokenization.order import Order, whole_weights
+from tokenization.order import Ahead, Order, whole_weights
 
 
 def rows_of(order: Order, first: int, last: int) -> list[tuple[int, int]]:
@@ -104,3 +104,17 @@ def test_weights_that_are_none(weight: float) -> None:
     """Named by number."""
     with pytest.raises(ValueError, match=r"weights\[1\] is "):
         whole_weights([1, weight])
+
+
+@pytest.mark.parametrize("weights", [None, [2, 1, 1]])
+@pytest.mark.parametrize("size", [0, 1, 7, 1000, 1024, 3000])
+def test_read_ahead_gives_the_same_places(weights: list[int] | None, size: int) -> None:
+    """In order, with gaps, backwards: always those of the order, in arrays of their own."""
+    order = Order([40, 25, 900], seed=3, weights=weights)
+    ahead = Ahead(order)
+    starts = [0, size, 2 * size, 2 * size, 5 * size, 5 * size + 3, 10**15, 1, 1023]
+    for start in starts:
+        found, expected = ahead.places(start, start + size), order.places(start, start + size)
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        for array in found:
+            array[:] = -1
