@@ -12,8 +12,9 @@ import argparse
 import contextlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +32,10 @@ log = logging.getLogger("corpusmill")
 
 _IDS_A_LINE = 16
 _MOST_COPIES = 8
-_COLUMNS = ("doc_id", "id", "source", "n_tokens", "sequence", "offset", "pieces", "last_sequence", "last_offset")
+_PLACES = ("n_tokens", "sequence", "offset", "pieces", "last_sequence", "last_offset")
+_COLUMNS = ("doc_id", "id", "source", *_PLACES)
 _DOC_ID = re.compile(r"[0-9a-f]{32}")
+_ROW = re.compile(r"[0-9]{1,18}")
 
 
 def add_cat(commands: Any) -> None:
@@ -95,24 +98,24 @@ def _token_file(given: Path) -> Path:
     )
 
 
-def _rows(arguments: argparse.Namespace, n_sequences: int) -> Sequence[int]:
+def _rows(arguments: argparse.Namespace, n_sequences: int) -> Iterable[int]:
     """The sequences that were asked for, in that order; the first one if none was."""
-    rows = list(arguments.row)
+    named: range | tuple[int, ...] = ()
     if arguments.rows is not None:
-        match = re.fullmatch(r"(\d*):(\d*)", arguments.rows)
+        match = re.fullmatch(r"([0-9]{0,18}):([0-9]{0,18})", arguments.rows)
         if match is None:
             raise ConfigError(f"--rows {arguments.rows}: expected two numbers, as 10:20, 10: or :20.")
         begin, end = int(match[1] or 0), int(match[2] or n_sequences)
         if not begin < end <= n_sequences:
             raise InputError(f"--rows {arguments.rows}: the file has sequences 0 to {n_sequences - 1}.")
-        rows += range(begin, end)
-    elif not rows:
-        rows = [0]
-    for row in rows:
+        named = range(begin, end)
+    elif not arguments.row:
+        named = (0,)
+    for row in (*arguments.row, *named[:1]):
         if not -n_sequences <= row < n_sequences:
             there = f"sequences 0 to {n_sequences - 1}" if n_sequences else "no sequences: nothing was packed"
             raise InputError(f"--row {row}: the file has {there}.")
-    return [row % n_sequences for row in rows]
+    return chain((row % n_sequences for row in arguments.row), named)
 
 
 def _tokenizer(header: Header, path: Path, given: Path | None) -> Tokenizer | None:
@@ -179,6 +182,12 @@ class _Documents:
         missing = [name for name in _COLUMNS if name not in self._file.schema_arrow.names]
         if missing:
             raise RunError(f"{path} has no column {', '.join(missing)}: it is no table of a token file.")
+        kinds = {name: self._file.schema_arrow.field(name).type for name in ("doc_id", *_PLACES)}
+        wrong = [name for name in _PLACES if not pa.types.is_integer(kinds[name])]
+        if kinds["doc_id"] not in (pa.binary(16), pa.binary()):
+            wrong.append("doc_id")
+        if wrong:
+            raise RunError(f"{path}: column {wrong[0]} is {kinds[wrong[0]]}: it is no table of a token file.")
         if self._file.metadata.num_rows != header.documents:
             raise RunError(
                 f"{path} has {self._file.metadata.num_rows} rows, but the token file {header.documents} documents: "
@@ -201,15 +210,30 @@ class _Documents:
                     except (pa.ArrowException, OSError) as error:
                         raise RunError(f"{self.path} cannot be read: {error}. Copy it again, or pack again.") from error
                 found: dict[str, Any] = self._group[1].slice(row - begin, 1).to_pylist()[0]
+                self._refuse_impossible(row, found)
                 return found
             begin += n_rows
         raise RunError(f"{self.path}: no row {row}; it does not belong to the token file.")
+
+    def _refuse_impossible(self, row: int, found: dict[str, Any]) -> None:
+        """Anybody may have made the table: nothing of it becomes a size or a place before it can be true."""
+        fault = ""
+        if None in (found[name] for name in _COLUMNS):
+            fault = "has a place or an id that is null"
+        elif not 1 <= found["pieces"] <= self.header.sequences:
+            fault = f"cannot have {found['pieces']} pieces"
+        else:
+            for name in ("sequence", "last_sequence"):
+                if not 0 <= found[name] < self.header.sequences:
+                    fault = f"does not lie in sequence {found[name]}, as it says"
+        if fault:
+            raise RunError(f"{self.path}: document {row} {fault}. `corpusmill verify` compares the whole table.")
 
     def find(self, name: str) -> int:
         """The row of a document by its number, its doc_id, or the user's own id."""
         if self._file is None:
             raise InputError(f"--document needs {self.path.name} beside the token file: it says where a document lies.")
-        if name.isdecimal():
+        if _ROW.fullmatch(name):
             if int(name) < self.header.documents:
                 return int(name)
             there = f"rows 0 to {self.header.documents - 1}" if self.header.documents else "no documents"

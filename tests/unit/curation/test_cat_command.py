@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -160,8 +161,10 @@ def test_a_document_by_its_ids(run: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--row", "-99"], InputError, r"--row -99"),
         (["--rows", "0:99"], InputError, r"--rows 0:99: the file has sequences 0 to"),
         (["--rows", "2:1"], InputError, r"--rows 2:1"),
+        (["--rows", "0:" + "9" * 5_000], ConfigError, r"expected two numbers"),
         (["--rows", "1-2"], ConfigError, r"expected two numbers, as 10:20"),
         (["--document", "99"], InputError, r"rows 0 to 5. For an id of digits, write id:99"),
+        (["--document", "9" * 5_000], InputError, r"no such id or doc_id"),
         (["--document", "none"], InputError, r"no such id or doc_id"),
         (["--document", "id:3"], InputError, r"no such id or doc_id"),
         (["--document", "f" * 32], InputError, r"no such id or doc_id"),
@@ -257,9 +260,15 @@ def test_a_damaged_block_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
         ({"sequence": (5, 7), "last_sequence": (5, 7)}, "document 5 does not lie in sequence 7, as it says"),
         ({"sequence": (5, 10**9), "last_sequence": (5, 10**9)}, "document 5 does not lie in sequence 1000000000"),
         ({"offset": (5, 3), "last_offset": (5, 3)}, "no document begins at 3 of sequence 3"),
+        ({"pieces": (5, 10**15)}, "document 5 cannot have 1000000000000000 pieces"),
+        ({"pieces": (5, 0)}, "document 5 cannot have 0 pieces"),
+        ({"last_sequence": (5, -1)}, "document 5 does not lie in sequence -1"),
+        ({"n_tokens": [None] * 60}, "column n_tokens is null"),
+        ({"n_tokens": [4] * 5 + [None] * 55}, "document 5 has a place or an id that is null"),
+        ({"doc_id": np.full(60, 10**15)}, "column doc_id is int64"),
     ],
 )
-def test_a_table_that_points_elsewhere(changes: dict[str, tuple[int, int]], message: str, tmp_path: Path) -> None:
+def test_a_table_that_points_elsewhere(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     """The document is not shown out of another's text."""
     path = _small(tmp_path)
     write_documents(path.with_name("documents.parquet"), bos_header(), **changes)
