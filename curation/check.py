@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from curation.errors import RunError
 from curation.pipeline import Pipeline
@@ -91,21 +92,51 @@ def _token_files(pipeline: Pipeline) -> list[str]:
 
 
 def _packed(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
-    """Each token file by its own seal; the files beside it by what their marker and manifest say."""
-    from tokenization.reader import verify
-
-    for name, n_bytes in read_json(pipeline.run.pack / "_done.json")["files"].items():
+    """Each manifest by the marker, each table of documents by its manifest, each token file by its own seal."""
+    marker = read_json(pipeline.run.pack / "_done.json")
+    wrong_beside: set[Path] = set()
+    for name, n_bytes in sorted(marker["files"].items()):  # a token file comes after those beside it
         path = pipeline.run.pack / name
         if not path.is_file():
-            yield path, "it is missing"
+            wrong: str | None = "it is missing"
         elif path.stat().st_size != n_bytes:
-            yield path, f"it has {path.stat().st_size} bytes, {n_bytes} were written"
-        elif path.name == "tokens.arrow" and not (report := verify(path)).ok:
-            yield path, str(report)
-        elif path.name == "documents.parquet" and (wrong := _wrong(path, _documents_sha256(path.parent))) is not None:
+            wrong = f"it has {path.stat().st_size} bytes, {n_bytes} were written"
+        elif path.name == "manifest.json":
+            wrong = _wrong_manifest(path, marker, name)
+        elif path.name == "documents.parquet":
+            sha256 = _documents_sha256(path.parent)
+            # Without a readable manifest, which is told by itself, nobody knows.
+            wrong = None if sha256 is None else _wrong(path, sha256)
+        else:
+            wrong = _wrong_tokens(path, beside=path.parent in wrong_beside)
+        if wrong is not None:
+            wrong_beside.add(path.parent)
             yield path, wrong
 
 
-def _documents_sha256(folder: Path) -> str:
-    """What manifest.json says of documents.parquet."""
-    return str(read_json(folder / "manifest.json")["files"]["documents.parquet"]["sha256"])
+def _wrong_tokens(path: Path, *, beside: bool) -> str | None:
+    """What is wrong with a token file.
+
+    Args:
+        beside: a file beside it is damaged, and named already: that is no reason to make this one anew.
+    """
+    from tokenization.reader import verify
+
+    report = verify(path)
+    if beside and all(problem.where in ("manifest.json", "documents.parquet") for problem in report.problems):
+        return None
+    return None if report.ok else str(report)
+
+
+def _wrong_manifest(path: Path, marker: dict[str, Any], name: str) -> str | None:
+    if (sha256 := marker.get("manifests", {}).get(name)) is not None:
+        return _wrong(path, sha256)
+    return None if _documents_sha256(path.parent) is not None else "it is not the manifest that was written"
+
+
+def _documents_sha256(folder: Path) -> str | None:
+    """What manifest.json says of documents.parquet; None: it cannot be read."""
+    try:
+        return str(read_json(folder / "manifest.json")["files"]["documents.parquet"]["sha256"])
+    except (RunError, KeyError, TypeError):
+        return None

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from curation.close import has_size
 from curation.errors import LawError, RunError
@@ -29,6 +33,8 @@ __all__ = ["PackStage"]
 
 _FILES = ("tokens.arrow", "documents.parquet", "manifest.json")
 """What each folder of packed files holds."""
+_FOLDER = re.compile(r"(?:[0-9]+)?(?:/?holdout)?")
+"""Names of the folders below `pack/` that are ours; any other is somebody's own."""
 
 
 class PackStage:
@@ -74,9 +80,11 @@ class PackStage:
     def close(self) -> dict[str, Any]:
         """Check that every kept document was packed or left out by the mixture, and delete what was only on the way.
 
+        Documents are counted on the tables that lie on disk, for each sequence length by itself.
+
         Raises:
             LawError: documents were lost or invented.
-            RunError: there is no finished token file.
+            RunError: there is no finished token file, or a table of documents cannot be read.
         """
         marker = self.done()
         if marker is None:
@@ -89,6 +97,15 @@ class PackStage:
                 f"{expected} documents were kept, but {packed['documents']} lie in the files of {self.run.pack} "
                 f"and {packed['left_out']} were left out by pack.mix."
             )
+        counted: Counter[int] = Counter()
+        for one in packed["files"]:
+            counted[one["seq_len"]] += _documents_in((self.run.pack / one["path"]).with_name("documents.parquet"))
+        for seq_len, found in counted.items():
+            if found != packed["documents"]:
+                raise LawError(
+                    f"{packed['documents']} documents were packed into {self.run.pack}, but the tables of documents "
+                    f"for sequences of {seq_len} tokens name {found}."
+                )
         shutil.rmtree(self.run.work, ignore_errors=True)
         return packed
 
@@ -98,13 +115,10 @@ class PackStage:
         from curation.parity import check_parity
 
         last, language = self.placed[-1].folder if self.placed else None, self._language_step()
-        report = check_parity(
-            self.shards,
-            last,
-            self.config,
-            self.run.pack / "parity.json",
-            languages=language.folder if language else None,
-        )
+        out = self.run.pack / "parity.json"
+        # A tokenizer that cannot be loaded leaves no report, and an earlier one must not stand for it.
+        out.unlink(missing_ok=True)
+        report = check_parity(self.shards, last, self.config, out, languages=language.folder if language else None)
         return {"item": 0, **{key: value for key, value in report.items() if isinstance(value, int | float | bool)}}
 
     def _encode(self, shard: Shard) -> dict[str, Any]:
@@ -145,6 +159,8 @@ class PackStage:
             "digest": self.digest(),
             "bytes": sum(n for name, n in files.items() if name.endswith("tokens.arrow")),
             "files": files,
+            # The manifests hold the checksums of the other files; who holds theirs?
+            "manifests": {name: file_sha256(self.run.pack / name) for name in names if name.endswith("manifest.json")},
             "packed": packed,
             **used([cost, *markers]),
         }
@@ -153,16 +169,15 @@ class PackStage:
 
     def _remove_others(self, names: Sequence[str]) -> None:
         """Remove the files of an earlier config: another length, or documents that are no longer held out."""
-        for path in self._packed_before():
-            if str(path.relative_to(self.run.pack)) not in names:
-                path.unlink(missing_ok=True)
-                if path.parent != self.run.pack:
-                    with contextlib.suppress(OSError):  # somebody's own file lies there
-                        path.parent.rmdir()
-
-    def _packed_before(self) -> Iterator[Path]:
-        for name in _FILES:
-            yield from sorted(self.run.pack.rglob(name), reverse=True)
+        top = self.run.pack
+        # The deepest first, so that a folder is empty when its turn comes.
+        folders = sorted((one for one in top.glob("**/") if _is_ours(one, top)), reverse=True)
+        for folder in folders:
+            for path in (folder / name for name in _FILES):
+                if str(path.relative_to(top)) not in names:
+                    path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it is in use, or somebody's own file lies there
+                folder.rmdir()
 
     # -- what they read ------------------------------------------------------------------------
 
@@ -189,3 +204,18 @@ class PackStage:
         marker = item_marker(placed.folder, shard.name)
         table = open_table(placed.folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
         return table.column("language").combine_chunks().cast(pa.string())
+
+
+def _is_ours(folder: Path, top: Path) -> bool:
+    """Whether packed files of any config may lie in a folder: `pack/`, a length, `holdout` of either."""
+    return folder == top or _FOLDER.fullmatch(str(folder.relative_to(top))) is not None
+
+
+def _documents_in(path: Path) -> int:
+    """Documents that a table of packed copies names: each has one first copy."""
+    try:
+        with pq.ParquetFile(path) as table:
+            batches = table.iter_batches(columns=["epoch"])
+            return sum(pc.sum(pc.equal(batch.column(0), 0)).as_py() or 0 for batch in batches)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise RunError(f"{path} cannot be read: {error}. Delete it and run the same command again.") from error

@@ -158,7 +158,7 @@ def test_a_raised_limit_after_encoding_encodes_nothing_again(tmp_path: Path) -> 
         config("pack.max_unk_share=0.5", "pack.seq_len=512"), [str(tmp_path / "a.jsonl")], tmp_path / "root", run_id="r"
     )
     assert second.run_item("pack.encode", 0)["reused"] is True
-    assert second.pack_digest() != pipeline.pack_digest()
+    assert second.pack.digest() != pipeline.pack.digest()
 
 
 def near_config(*against: Path, **settings: object) -> RunConfig:
