@@ -11,14 +11,17 @@
 It is a map-style data set as it stands, shuffled by whoever reads it; `stream.TokenStream` gives the batches of a whole
 training in an order that can be resumed.
 
-    torch.utils.data.DataLoader(file, batch_size=64, shuffle=True, num_workers=2)    # fork or spawn
+    torch.utils.data.DataLoader(file, batch_size=64, shuffle=True, collate_fn=torch.from_numpy)    # workers: fork or spawn
     grain.MapDataset.source(file).shuffle(seed=1).batch(64)
+
+With `torch.from_numpy` a batch stays as it was read; without, torch takes it apart into rows and stacks them again, in
+three times the time.
 
 Opening reads the seal, the schema and the footer: about 1 ms, whatever the size. A block is looked up when it is
 first touched. What Arrow must parse is checked against the seal beforehand, so damage is an error with the name of the
 place, never a crash; damage in the ids themselves is found with `verify="lazy"` or `"all"`.
 
-Costs 0.6 us for a view, and for batches what NumPy takes on a plain memory map. Pages that were read count as resident
+Costs 0.2 us for a view, and for batches what NumPy takes on a plain memory map. Pages that were read count as resident
 but belong to the page cache: private memory stays flat, and `release()` gives them back.
 """
 

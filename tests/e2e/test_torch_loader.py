@@ -18,6 +18,8 @@ from tokenization.stream import TokenStream
 torch: Any = pytest.importorskip("torch")
 from torch.utils.data import DataLoader, IterableDataset  # noqa: E402
 
+from tokenization.tensors import to_tensors  # noqa: E402
+
 REPO = Path(__file__).resolve().parents[2]
 WORKERS = pytest.mark.parametrize(
     ("workers", "method"), [(0, None), (2, "fork"), pytest.param(2, "spawn", marks=pytest.mark.slow)]
@@ -69,6 +71,26 @@ def test_a_stream_is_an_iterable_data_set(workers: int, method: str | None, path
         assert all(np.array_equal(one, other) for one, other in zip(batch, expected, strict=True))
         steps.append(batch.step)
     assert steps == list(range(4, 33))
+
+
+@WORKERS
+@pytest.mark.parametrize("fields", ["all", "tokens"])
+def test_tensors_in_one_piece(fields: Any, workers: int, method: str | None, path: Path) -> None:
+    """`to_tensors` gives what torch's own conversion gives; from a worker in one piece of memory, aligned, empty ones too."""
+    stream = TokenStream(path, batch_size=7, seed=3, fields=fields, drop_last=False, rank=5, world=6)
+    settings: dict[str, Any] = {"batch_size": None, "num_workers": workers, "multiprocessing_context": method}
+    expected = list(DataLoader(stream, **settings))
+    stream.seek(0)
+    found = list(DataLoader(stream, **settings, collate_fn=to_tensors))
+    assert [batch.step for batch in found] == list(range(15))
+    for one, other in zip(found, expected, strict=True):
+        for name, value, wanted in zip(one._fields, one, other, strict=True):
+            assert type(value) is type(wanted), name
+            if isinstance(value, torch.Tensor):
+                assert (value.dtype, value.shape) == (wanted.dtype, wanted.shape)
+                assert torch.equal(value, wanted)
+        pieces = {value.untyped_storage().data_ptr() for value in one if isinstance(value, torch.Tensor)}
+        assert len(pieces) == 1 if workers else len(pieces) > 1
 
 
 @pytest.mark.parametrize("stop", [7, 30])

@@ -50,7 +50,8 @@ def test_other_indices(path: Path) -> None:
     for index in (0.0, "1", None, [1, 2]):
         with pytest.raises(TypeError):
             file[index]  # type: ignore[call-overload]
-    for indices in ([0.5], [[1, 2]], 3, ["a"]):
+    file.__getitems__(range(40))
+    for indices in ([0.5], [[1, 2]], 3, ["a"], [True], None):
         with pytest.raises(TypeError, match="must be a list of whole numbers"):
             file.__getitems__(indices)  # type: ignore[arg-type]
 
@@ -75,11 +76,18 @@ READ = pytest.mark.parametrize("read", ["map", "copy"])
     ids=str,
 )
 def test_batches_of_indices(indices: Any, read: Read, path: Path) -> None:
-    """One new int64 array in the order asked, across blocks, from any list of whole numbers."""
+    """One new int64 array in the order asked, across blocks, from any list of whole numbers; the list stays as it was."""
     file = TokenFile(path, read=read)
+    before = list(indices)
     found = file.__getitems__(indices)
     assert (found.dtype, found.shape, found.flags.writeable) == (np.int64, (len(indices), 16), True)
     assert all(np.array_equal(row, file[i]) for row, i in zip(found, indices, strict=True))
+    assert len(list(file)) == 40  # every block is ready now
+    again = file.__getitems__(indices)
+    assert (again.dtype, again.shape, again.flags.writeable) == (np.int64, (len(indices), 16), True)
+    assert np.array_equal(again, found)
+    assert not np.shares_memory(again, found)
+    assert list(indices) == before
 
 
 @READ
@@ -109,9 +117,10 @@ def test_slices(index: slice, read: Read, path: Path) -> None:
 @READ
 @pytest.mark.parametrize("index", [40, -41, 2**62])
 def test_batches_with_indices_outside(index: int, read: Read, path: Path) -> None:
-    """Named, like single ones; nothing is read."""
-    file = TokenFile(path, read=read)
-    for ask in (file.__getitems__, file.batch):
+    """Named, like single ones; nothing is read; the same when every block is ready."""
+    file, ready = TokenFile(path, read=read), TokenFile(path, read=read)
+    ready.__getitems__(range(40))
+    for ask in (file.__getitems__, file.batch, ready.__getitems__, ready.batch):
         with pytest.raises(IndexError, match=rf"sequence {index} of .*it has 40"):
             ask([1, index])
 
