@@ -297,7 +297,9 @@ def _check(model: type[Any], data: Any, where: str, prefix: str) -> Any:
                 known = _known_keys(model, item["loc"][:-1])
                 lines.append(f"unknown key {key}{nearest(str(item['loc'][-1]), known)} (known: {', '.join(known)})")
             else:
-                lines.append(f"{key or 'top level'}: {_expected(item)}, found {reprlib.repr(item['input'])}")
+                expected = _expected(item)
+                found = "" if ", found " in expected else f", found {reprlib.repr(item['input'])}"
+                lines.append(f"{key or 'top level'}: {expected}{found}")
         raise ConfigError(f"{where}: " + "; ".join(lines) + ".") from None
 
 

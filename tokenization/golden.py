@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tokenization.errors import TokenizerError
@@ -11,6 +12,8 @@ from tokenization.parity import check_golden
 
 __all__ = ["TrainerTokenizer", "check_tokenizer"]
 
+_FINGERPRINT = re.compile("[0-9a-f]{64}")
+
 
 class HasFingerprint(Protocol):
     """Any tokenizer that knows its own fingerprint, such as `tokenization.tokenizer.Tokenizer`."""
@@ -18,7 +21,7 @@ class HasFingerprint(Protocol):
     def fingerprint(self) -> str: ...
 
 
-TrainerTokenizer = str | HasFingerprint | Callable[[str], Iterable[int] | Mapping[str, Any]]
+TrainerTokenizer = str | HasFingerprint | Callable[[str], Any]
 """A fingerprint, a tokenizer with one, or a function from a text to its ids."""
 
 
@@ -38,6 +41,11 @@ def check_tokenizer(header: Header, tokenizer: TrainerTokenizer, where: str) -> 
     card = header.tokenizer
     packed = f"{where}: packed with tokenizer {card.name}, fingerprint {card.fingerprint}"
     if isinstance(fingerprint, str):
+        if not _FINGERPRINT.fullmatch(fingerprint):
+            raise TokenizerError(
+                f"expected a tokenizer's fingerprint (64 hex digits), or a function from a text to its ids, found {fingerprint!r:.80}. "
+                "To compare files by path: corpusmill parity TOKENIZER FILE."
+            )
         if fingerprint != card.fingerprint:
             raise TokenizerError(
                 f"{packed}; yours has the fingerprint {fingerprint}. Train with the tokenizer of the file, or pack again "
@@ -45,15 +53,10 @@ def check_tokenizer(header: Header, tokenizer: TrainerTokenizer, where: str) -> 
             )
     elif callable(tokenizer):
         encode = tokenizer
-        found = check_golden(lambda text: _ids(encode(text)), header)
+        found = check_golden(encode, header)
         if not found.equal:
             raise TokenizerError(f"{packed}; yours is another one: {found.message()}")
     else:
         raise TypeError(
             f"tokenizer must be a fingerprint, a function from text to ids, or have fingerprint(): {tokenizer!r}"
         )
-
-
-def _ids(found: Iterable[int] | Mapping[str, Any]) -> list[int]:
-    """Ids as a list, from whatever libraries return for one text."""
-    return list(found["input_ids"] if isinstance(found, Mapping) else found)

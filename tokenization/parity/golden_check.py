@@ -15,9 +15,12 @@ Costs some milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import operator
+import reprlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from tokenization.errors import TokenizerError
 from tokenization.parity.causes import Case, Cause, likely_cause
@@ -34,7 +37,7 @@ from tokenization.parity.ids import (
 if TYPE_CHECKING:
     from tokenization.layout import Header
 
-__all__ = ["Difference", "GoldenCheck", "Place", "check_golden", "difference_at"]
+__all__ = ["Difference", "GoldenCheck", "Place", "check_golden", "difference_at", "ids_of"]
 
 WINDOW = 6
 """Ids shown from two before the first that differs."""
@@ -97,15 +100,19 @@ class GoldenCheck:
     special: int
     """Texts in which it read special tokens where the file has text: no difference."""
     difference: Difference | None
+    doubled: str
+    """What it puts twice before or behind every text, as a sentence; empty if it does not."""
     notes: tuple[str, ...]
 
     @property
     def equal(self) -> bool:
-        return self.differing == 0
+        return self.differing == 0 and not self.doubled
 
     def message(self) -> str:
         """What was found, in one sentence or two."""
         if self.difference is None:
+            if self.doubled:
+                return self.doubled
             return f"all {self.texts} golden texts have the ids of the file"
         first = self.difference.message("in the file", "with this tokenizer")
         return f"{self.differing} of {self.texts} golden texts have other ids. {first}"
@@ -120,7 +127,7 @@ class GoldenCheck:
 
 
 def check_golden(
-    encode: Callable[[str], Sequence[int]],
+    encode: Callable[[str], Any],
     header: Header,
     *,
     decode: Callable[[list[int]], str] | None = None,
@@ -131,14 +138,17 @@ def check_golden(
 
     Args:
         encode: text to ids, as the trainer calls it: `AutoTokenizer(...).encode`, `SentencePieceProcessor(...).encode`,
-            `lambda text: tokenizer.encode(text).ids` for the library `tokenizers`.
+            or the `encode` of the library `tokenizers`.
         header: `TokenFile(path).metadata`.
         decode: ids to text; given, messages name the tokens.
         vocab_size: of the trainer's tokenizer; given, another model is told by it.
         library: its name and version, for the message.
+
+    Raises:
+        TokenizerError: `encode` gives no ids.
     """
     texts, golden = header.golden_texts, header.golden_ids
-    theirs = [tuple(int(index) for index in encode(text)) for text in texts]
+    theirs = [ids_of(encode, text) for text in texts]
     text_ids = frozenset(index for ids in golden for index in ids)
     wrap = _of_special_ids(common_wrap(golden, theirs), text_ids)
     cases, special = [], 0
@@ -154,12 +164,42 @@ def check_golden(
     if cases:
         cause = likely_cause(
             cases,
-            theirs=lambda text: wrap.strip(tuple(int(index) for index in encode(text))),
+            theirs=lambda text: wrap.strip(ids_of(encode, text)),
             sizes=None if vocab_size is None else (header.tokenizer.vocab_size, vocab_size),
         )
         cause = cause or _other_library(header, library)
         difference = difference_at(cases[0], None, decode, cause)
-    return GoldenCheck(len(texts), len(cases), special, difference, tuple(_notes(header, wrap, special)))
+    notes = tuple(_notes(header, wrap, special))
+    return GoldenCheck(len(texts), len(cases), special, difference, _doubled(wrap), notes)
+
+
+def ids_of(encode: Callable[[str], Any], text: str) -> Ids:
+    """The ids of a text, from whatever libraries return: a list or array, `tokenizers.Encoding`, a mapping with `input_ids`.
+
+    Raises:
+        TokenizerError: it is nothing of the kind: tokens as text, a batch, None.
+    """
+    given = encode(text)
+    found: Any = given.get("input_ids") if isinstance(given, Mapping) else getattr(given, "ids", given)
+    try:
+        return tuple(operator.index(index) for index in found)
+    except TypeError as error:
+        raise TokenizerError(
+            f"the tokenizer gives {reprlib.repr(found)} for the text {text[:40]!r}. Expected its ids, a list of whole numbers: give "
+            "`tokenizer.encode`, or a function from one text to ids."
+        ) from error
+
+
+def _doubled(wrap: Wrap) -> str:
+    """One token twice in a row around every text: a template puts it, and the tokenizer again."""
+    for ids, where in ((wrap.lead, "before"), (wrap.tail, "behind")):
+        twice = next((one for one, other in pairwise(ids) if one == other), None)
+        if twice is not None:
+            return (
+                f"this tokenizer puts token {twice} twice {where} every text: {list(ids)} (double BOS or EOS). A template adds it, and "
+                "the tokenizer once more: switch one of them off."
+            )
+    return ""
 
 
 def difference_at(

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer as Backend
 
@@ -56,13 +58,42 @@ def test_the_same_tokenizer_is_equal(ours: Tokenizer, tmp_path: Path) -> None:
     found.raise_if_different()
 
 
-@pytest.mark.parametrize("name", ["bos", "double_bos", "eos", "double_eos"])
+@pytest.mark.parametrize("name", ["bos", "eos"])
 def test_what_encode_adds_is_a_note(ours: Tokenizer, tmp_path: Path, name: str) -> None:
     """BOS and EOS around every text change no id of the text; they are said where the file has them not."""
     found = check_golden(as_a_trainer(twin(tmp_path, name)), header_of(ours))
 
     assert found.equal, found.message()
     assert any("every text" in note for note in found.notes) is (name != "eos"), found.notes
+
+
+@pytest.mark.parametrize(("name", "where"), [("double_bos", "before"), ("double_eos", "behind")])
+def test_what_encode_adds_twice_is_a_fault(ours: Tokenizer, tmp_path: Path, name: str, where: str) -> None:
+    """A template puts BOS and the tokenizer once more: no id of the text differs, and a training would see it doubled."""
+    found = check_golden(as_a_trainer(twin(tmp_path, name)), header_of(ours))
+
+    assert (found.differing, found.equal) == (0, False)
+    with pytest.raises(TokenizerError, match=f"twice {where} every text: .*double BOS"):
+        found.raise_if_different()
+
+
+@pytest.mark.parametrize("found", [None, ["Ġa", "b"], {"input_ids": ["a"]}, [[1, 2]], {"ids": [1]}, 7])
+def test_what_gives_no_ids_is_named(ours: Tokenizer, found: object) -> None:
+    """Tokens as text, a batch, nothing: a message that says what is expected, no error of another library."""
+    with pytest.raises(TokenizerError, match=r"Expected its ids, a list of whole numbers"):
+        check_golden(lambda text: found, header_of(ours))
+
+
+def test_ids_come_in_any_library_s_form(ours: Tokenizer) -> None:
+    """A list, an array, an encoding, a mapping with `input_ids`."""
+    header = header_of(ours)
+
+    def golden(text: str) -> list[int]:
+        return list(header.golden_ids[header.golden_texts.index(text)])
+
+    for shape in (golden, lambda t: np.array(golden(t)), lambda t: {"input_ids": golden(t)}):
+        assert check_golden(shape, header).equal
+    assert check_golden(lambda text: SimpleNamespace(ids=golden(text)), header).equal
 
 
 def test_a_bos_that_the_file_has_is_missed(ours: Tokenizer, tmp_path: Path) -> None:
