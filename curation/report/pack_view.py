@@ -25,11 +25,15 @@ class PackView:
     packed: dict[str, Any]
     files: Sequence[dict[str, Any]]
     """Every token file of the run, if there is more than one."""
+    copies: int
+    """Rows of the first file: a mixture packs a document several times, a holdout takes some away."""
     tokenizer: dict[str, Any]
     """Its card, from the manifest; empty if there is none."""
     engines: Sequence[str]
     mix: Sequence[dict[str, Any]]
     """Groups of the mixture, if documents were mixed."""
+    weighted: float
+    """Sum of the weights of all groups; 0 if the mixture is one of epochs."""
     parity: dict[str, Any]
     """What the comparison with the trainer's tokenizer found; empty if there was none."""
     n_bytes: int | None
@@ -48,12 +52,15 @@ def pack_view(facts: RunFacts) -> PackView | None:
     n_bytes = facts.pack["bytes"] if facts.pack else None
     manifest = read_fact(facts, facts.run.pack / "manifest.json") or {}
     files = packed.get("files", [])
+    mix = manifest.get("mix", [])
     return PackView(
         packed=packed,
         files=files if len(files) > 1 else [],
+        copies=packed.get("copies", packed["documents"]),
         tokenizer=manifest.get("tokenizer", {}),
         engines=manifest.get("engines", []),
-        mix=manifest.get("mix", []),
+        mix=mix,
+        weighted=sum(one.get("weight") or 0.0 for one in mix),
         parity=read_fact(facts, facts.run.pack / "parity.json") or {},
         n_bytes=n_bytes,
         chart=chart,

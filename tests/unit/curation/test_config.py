@@ -217,6 +217,80 @@ def test_a_relative_tokenizer_lies_beside_the_config_or_with_set_here(
     assert load_config(mine, ["pack="]).top.pack is None
 
 
+def test_the_trainers_tokenizer_is_found_as_the_pipelines_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the config, or with --set here; a missing one is refused before any work, with its own key."""
+    for folder in ("configs/tok", "here/tok"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "tokenizer.model").write_bytes(b"x")
+    (tmp_path / "here" / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    mine = tmp_path / "configs" / "mine.yaml"
+    mine.write_text("pack: {trainer: tok}\n", encoding="utf-8")
+
+    def trainer(*overrides: str) -> str | None:
+        pack = load_config(mine, overrides).top.pack
+        assert pack is not None
+        assert pack.tokenizer == "default"
+        return pack.trainer
+
+    assert trainer() == str(tmp_path / "configs" / "tok")
+    assert trainer("pack.trainer=tok/tokenizer.model") == str(tmp_path / "here" / "tok" / "tokenizer.model")
+    assert trainer("pack.trainer=default") == "default"
+    assert trainer("pack.trainer=") is None
+    for missing in ("nosuch", "empty", "tok/tokenizer.json", "x" * 5000):
+        with pytest.raises(ConfigError, match=r"pack\.trainer: there is no tokenizer at"):
+            trainer(f"pack.trainer={missing}")
+
+
+@pytest.mark.parametrize(
+    ("mix", "steps", "refused"),
+    [
+        ("{by: language, epochs: {zho*: 2}}", "[exact]", True),
+        ("{by: language, weights: {'*': 1}}", "[]", True),
+        ("{by: language, epochs: {zho*: 2}}", "[exact, language, length]", False),
+        ("{by: source, epochs: {zho*: 2}}", "[exact]", False),
+        ("{epochs: {zho*: 2}}", "[exact]", False),
+    ],
+)
+def test_a_mixture_of_languages_needs_the_step_that_tells_them(mix: str, steps: str, refused: bool) -> None:
+    """Else every document would be of no language, and the mixture that of one group."""
+    text = f"steps: {steps}\npack: {{mix: {mix}}}\n"
+    if refused:
+        with pytest.raises(
+            ConfigError, match=r"`pack\.mix\.by` tells documents apart by language, but there is no step"
+        ):
+            parse_config(text)
+    else:
+        assert parse_config(text).top.pack is not None
+
+
+@pytest.mark.parametrize(
+    ("override", "needle"),
+    [
+        ("pack.seq_len=[512, 512]", "expected lengths that differ"),
+        ("pack.seq_len=[]", "at least one length"),
+        ("pack.seq_len=[512, 1]", "expected 2 to 16,777,216 tokens, found 1"),
+        ("pack.holdout_share=0.7", "pack.holdout_share"),
+        ("pack.holdout_share=-0.1", "pack.holdout_share"),
+        ("pack.shuffle_seed=-1", "pack.shuffle_seed"),
+        ("pack.mix={epochs: {a: 1}, weights: {a: 1}}", "exclude each other"),
+        ("pack.mix={}", "give epochs"),
+        ("pack.mix={epochs: {a: -1}}", "pack.mix.epochs.a"),
+        ("pack.mix={epochs: {a: .nan}}", "pack.mix.epochs"),
+        ("pack.mix={weights: {a: 0}}", "pack.mix.weights.a"),
+        ("pack.mix={by: site, epochs: {a: 1}}", "pack.mix.by"),
+        ("pack.mix={epoch: {a: 1}}", "did you mean 'epochs'"),
+        ("pack.parity_documents=-1", "pack.parity_documents"),
+    ],
+)
+def test_a_wrong_setting_of_pack_names_its_key(override: str, needle: str) -> None:
+    """Refused before any work, in one sentence."""
+    with pytest.raises(ConfigError) as told:
+        parse_config("pack: {}\n", overrides=[override])
+    assert needle in str(told.value)
+    assert "\n" not in str(told.value)
+
+
 def test_shipped_configs_are_part_of_the_package_and_differ() -> None:
     """They lie inside `curation`, so a wheel holds them; each decides something otherwise than the others."""
     assert SHIPPED.is_relative_to(Path(curation.config.__file__).parent)
