@@ -23,10 +23,12 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from tokenizers import Tokenizer as Backend
 
-__all__ = ["Definition"]
+__all__ = ["Definition", "refuse_gaps"]
 
 POLICY = {"special_tokens_added": False, "special_text": "ordinary", "dropout": False, "bos": None, "eos": "last"}
 """What we do with any tokenizer; part of the fingerprint."""
+MOST_IDS = 1 << 22
+"""Four times the largest vocabulary that is known."""
 KNOWN_ENDS = (
     "<|endoftext|>",
     "<|end_of_text|>",
@@ -75,8 +77,9 @@ class Definition:
             backend = Backend.from_str(source.text)
         except Exception as error:  # the library raises plain Exception for any fault of the file
             raise TokenizerError(f"{source.file} cannot be read as a Hugging Face tokenizer.json: {error}.") from error
-        data = json.loads(backend.to_str())
         vocabulary: dict[str, int] = backend.get_vocab(with_added_tokens=True)
+        refuse_gaps(vocabulary, source.file)
+        data = json.loads(backend.to_str())
         _refuse_moved_ids(source, vocabulary)
         end = _find_eos(source, eos, vocabulary, data["added_tokens"])
         if bos is not None:
@@ -129,6 +132,20 @@ class Definition:
         }
         text = json.dumps(_without_trifles(decisive), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def refuse_gaps(vocabulary: Mapping[str, int], file: Path) -> None:
+    """Writing a definition costs the library time and memory for every id that there could be, and so does any table of ids.
+
+    Raises:
+        TokenizerError: an id is so large that hardly any of those below it can be a token.
+    """
+    largest = max(vocabulary.values(), default=0)
+    if largest >= MOST_IDS:
+        raise TokenizerError(
+            f"{file}: {len(vocabulary):,} tokens with ids up to {largest:,}: the largest id must be below {MOST_IDS:,}, for a "
+            "model needs a row of its embedding for each. Number the tokens without such gaps."
+        )
 
 
 def _refuse_moved_ids(source: Source, vocabulary: Mapping[str, int]) -> None:

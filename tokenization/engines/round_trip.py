@@ -22,8 +22,6 @@ from tokenizers import Tokenizer as Backend
 
 __all__ = ["RoundTrip", "byte_alphabet"]
 
-LARGEST_TABLE = 1 << 22
-"""Ids above which no table is made: a vocabulary with enormous gaps."""
 BYTE_TOKEN = re.compile(r"<0x(\+[0-9A-Fa-f]|[0-9A-Fa-f]{2})>")
 """As the library reads it: Rust takes a plus sign before a hexadecimal digit."""
 SLACK = 32
@@ -43,7 +41,7 @@ class RoundTrip:
         self._backend = backend
         self._drops_blank = False
         """Of the bytes of the tokens, a blank at the beginning."""
-        tokens = [backend.id_to_token(index) or "" for index in range(max_id + 1 if max_id < LARGEST_TABLE else 0)]
+        tokens = [backend.id_to_token(index) or "" for index in range(max_id + 1)]
         table: list[bytes] = []
         if decoder == "ByteLevel":
             table = _byte_level(tokens)

@@ -78,13 +78,16 @@ class _Stock(TrainerTokenizer):
     def __init__(self, backend: Any, how: str, folder: Path) -> None:
         from tokenizers import Tokenizer
 
+        from tokenization.definition import refuse_gaps
+
+        vocabulary = backend.get_vocab(with_added_tokens=True)
+        refuse_gaps(vocabulary, folder)
         self._loaded = backend
         self._loaded.no_padding()
         self._plain = Tokenizer.from_str(backend.to_str())
         self._plain.no_truncation()
         self._plain.encode_special_tokens = True
         self.how = how
-        vocabulary = backend.get_vocab(with_added_tokens=True)
         self.vocab_size, self.max_id = len(vocabulary), max(vocabulary.values())
         special = {i: token.content for i, token in backend.get_added_tokens_decoder().items() if token.special}
         self.special_ids, self.special_names = frozenset(special), tuple(special.values())

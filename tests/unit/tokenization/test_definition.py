@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from tests.token_files import letter_tokenizer, save_tokenizer, small_bpe, unigram_tokenizer, word_tokenizer
 from tokenization.definition import Definition
 from tokenization.errors import TokenizerError
+from tokenization.parity.trainers import load_trainer
 from tokenization.tokenizer import DEFAULT, load_tokenizer
 
 
@@ -267,3 +268,15 @@ def test_the_library_is_not_changed_behind_our_back() -> None:
     stock = Tokenizer.from_file(str(DEFAULT / "tokenizer.json"))
     load_tokenizer()
     assert stock.encode("<|endoftext|>").ids == [0]
+
+
+@pytest.mark.parametrize("largest", [2**22, 2**32 - 1])
+def test_an_id_of_billions_is_refused(largest: int, tmp_path: Path) -> None:
+    """At once, by the pipeline and for a trainer: the library alone would look at every id below it."""
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "[E]": 1, "a": largest}, "unk_token": "[UNK]"}
+    file = tmp_path / "tokenizer.json"
+    file.write_text(json.dumps({"added_tokens": [], "pre_tokenizer": None, "decoder": None, "model": model}))
+    with pytest.raises(TokenizerError, match=f"3 tokens with ids up to {largest:,}: the largest id must be below"):
+        Definition.read(file, "[E]")
+    with pytest.raises(TokenizerError, match="the largest id must be below"):
+        load_trainer(file)
