@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tokenization.parity.trainers import TrainerTokenizer
     from tokenization.tokenizer import Tokenizer
 
-__all__ = ["check_parity", "compare", "reference_for"]
+__all__ = ["check_before", "check_parity", "compare", "reference_for"]
 
 FORMAT = 1
 MOST_BYTES = 16 << 20
@@ -105,6 +105,28 @@ def check_parity(
     return found
 
 
+def check_before(config: PackConfig) -> None:
+    """What can be known before a run begins: the tokenizer loads, and the trainer's gives its ids on the probe texts.
+
+    Ingest and steps may take days, and then it would be late to hear of a misspelt EOS.
+
+    Raises:
+        ConfigError: the tokenizer cannot be loaded, or is not the trainer's.
+    """
+    from curation.pack import encode_digest
+
+    encode_digest(config)
+    if config.trainer is None:
+        return
+    try:
+        ours, theirs = _load(config, fast=config.engine == "auto"), reference_for(config.trainer, named=True)
+        report = compare(ours, theirs, iter(()), config)
+    except TokenizerError as error:
+        raise ConfigError(f"pack.trainer: {error}") from error
+    if not report.equal:
+        raise ConfigError(f"pack.trainer: the tokenizer of the pack cannot be trusted. {report.message()}")
+
+
 def _summary(report: ParityReport, config: PackConfig) -> str:
     """One sentence for the report's page."""
     against = "no other library" if report.reference is None else str(report.reference["how"])
@@ -171,22 +193,21 @@ def _load(config: PackConfig, *, fast: bool) -> Tokenizer:
 
 def _drawn(shards: Sequence[Shard], folder: Path | None, most: int) -> _Sample:
     """The `most` kept documents with the smallest doc_id, as far as they have no more than MOST_BYTES of text."""
-    keys, sizes, places = [], [], []
+    keys, sizes = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    places = np.zeros((0, 2), np.int64)
     total = 0
     for number, shard in enumerate(shards):
         ids, lengths = _identities(shard)
         alive = np.flatnonzero(alive_mask(folder, shard))
         total += len(alive)
-        chosen = alive[np.argsort(ids[alive], kind="stable")[:most]]
-        keys.append(ids[chosen])
-        sizes.append(lengths[chosen])
-        places.append(np.stack([np.full(len(chosen), number), chosen], axis=1))
-    if not keys:
-        return _Sample([], 0, True)
-    order = np.argsort(np.concatenate(keys), kind="stable")[:most]
-    room = np.cumsum(np.minimum(np.concatenate(sizes)[order], 4 * MOST_CHARACTERS)) <= MOST_BYTES
+        keys, sizes = np.append(keys, ids[alive]), np.append(sizes, lengths[alive])
+        places = np.concatenate([places, np.stack([np.full(len(alive), number), alive], axis=1)])
+        # No more than the sample is kept, however many shards there are.
+        order = np.argsort(keys, kind="stable")[:most]
+        keys, sizes, places = keys[order], sizes[order], places[order]
+    room = np.cumsum(np.minimum(sizes, 4 * MOST_CHARACTERS)) <= MOST_BYTES
     room[:1] = True
-    found = np.concatenate(places)[order[room]]
+    found = places[room]
     rows = [np.sort(found[found[:, 0] == number, 1]) for number in range(len(shards))]
     return _Sample(rows, total, len(found) == total)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError, RunError
+from curation.export_command import positive
 from tokenization.errors import TokenFileError, TokenizerError
 
 if TYPE_CHECKING:
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["add_parity"]
 
 DEFAULT_LIMIT = 2_000
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text}")
-    return value
 
 
 def add_parity(commands: Any) -> None:
@@ -65,12 +59,12 @@ def add_parity(commands: Any) -> None:
         help="compare on these texts too: JSON lines, parquet, Arrow, WARC, .txt, or the folder of a finished run",
     )
     parser.add_argument(
-        "--limit", type=_positive, default=DEFAULT_LIMIT, metavar="N", help=f"texts at most ({DEFAULT_LIMIT:,})"
+        "--limit", type=positive, default=DEFAULT_LIMIT, metavar="N", help=f"texts at most ({DEFAULT_LIMIT:,})"
     )
     parser.add_argument("--eos", metavar="TOKEN", help="what ends a document (as the file, or the tokenizer, says)")
     parser.add_argument("--bos", metavar="TOKEN", help="what begins a document (as the file says; else nothing)")
     parser.add_argument(
-        "--embedding-rows", type=_positive, metavar="N", help="rows of the trainer's embedding (its config.json's)"
+        "--embedding-rows", type=positive, metavar="N", help="rows of the trainer's embedding (its config.json's)"
     )
     parser.add_argument("--json", action="store_true", help="print all that was found as JSON")
     parser.set_defaults(function=_parity)
