@@ -36,6 +36,9 @@ __all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard
 
 VERSION = 2
 """Raised whenever the same documents and config may give another token file."""
+_TRAINER_FILES = ("*.json", "*.model*", "*.tiktoken", "*.txt", "*.bpe")
+"""Of a trainer's folder: what decides its ids, and how many rows its embedding has."""
+_BESIDE = ("tokenizer_config.json", "config.json")
 _GROUP_BYTES = 1 << 20
 """Text encoded at a time: 50 to 200 bytes of memory for each of its tokens."""
 _BATCH_BYTES = 16 << 20
@@ -51,6 +54,8 @@ def pack_digest(config: PackConfig) -> str:
     settings = config.model_dump(mode="json", exclude={"tokenizer", "engine"})
     if config.mix is not None:  # the first pattern that fits counts, and a digest knows no order of keys
         settings["mix"] |= {name: list(settings["mix"][name].items()) for name in ("epochs", "weights")}
+    if config.trainer is not None:  # what it holds, wherever it lies: a changed one must be compared anew
+        settings["trainer"] = _contents(Path(config.trainer))
     return digest8({"version": VERSION, **settings, "ids": encode_digest(config)})
 
 
@@ -287,6 +292,15 @@ def _tokenizer(config: PackConfig) -> Tokenizer:
                 config.tokenizer, eos=config.eos, bos=config.bos, fast=config.engine == "auto"
             )
     return _loaded[key]
+
+
+def _contents(path: Path) -> list[tuple[str, str]]:
+    """Name and SHA-256 of a tokenizer's file and what is read beside it, or of a folder's files; no weights."""
+    if path.is_file():
+        found = {path, *(path.with_name(name) for name in (f"{path.name}.json", *_BESIDE))}
+    else:
+        found = {file for pattern in _TRAINER_FILES for file in path.glob(pattern)}
+    return [(file.name, file_sha256(file)) for file in sorted(found) if file.is_file()]
 
 
 def _changed(path: Path) -> int:

@@ -257,6 +257,25 @@ def test_only_what_changes_ids_is_encoded_again() -> None:
     assert pack_digest(PackConfig(seq_len=[64])) == pack_digest(PackConfig(seq_len=64))
 
 
+@pytest.mark.parametrize("of_folder", [True, False])
+def test_a_trainers_tokenizer_is_known_by_what_it_holds(of_folder: bool, tmp_path: Path) -> None:
+    """Another path is no other trainer; another file at the same path must be compared anew, and encodes nothing again."""
+    digests = []
+    for name in ("a", "b"):
+        folder = save_tokenizer(tmp_path / name, word_tokenizer(), {"eos_token": "[SEP]"})
+        folder = folder if folder.is_dir() else folder.parent
+        config = PackConfig(trainer=str(folder if of_folder else folder / "tokenizer.json"))
+        (folder / "weights.bin").write_text(name)
+        digests.append(pack_digest(config))
+    assert digests[0] == digests[1] != pack_digest(PackConfig())
+    encoded = encode_digest(config)
+    for change in ("config.json", "tokenizer_config.json", "tokenizer.json"):
+        (folder / change).write_text('{"vocab_size": 7}')
+        digests.append(pack_digest(config))
+    assert len(set(digests)) == 4
+    assert encode_digest(config) == encoded
+
+
 @pytest.mark.parametrize(
     "settings",
     [
