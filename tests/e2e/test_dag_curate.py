@@ -20,6 +20,7 @@ from curation.pipeline import Pipeline
 from curation.run import Run, read_json
 from tests import airflow_env
 from tests.e2e.conftest import write_corpus
+from tests.parity_variants import small, twin
 
 pytestmark = [pytest.mark.airflow, *[pytest.mark.filterwarnings(rule) for rule in airflow_env.QUIET]]
 
@@ -219,6 +220,49 @@ def test_no_documents_end_in_a_report_of_zeros(trial: Trial, tmp_path: Path) -> 
     assert done.states["ingest.close"] == done.states["pack.assemble"] == done.states["gate"] == "success"
     funnel = read_json(done.run.report / "funnel.json")
     assert funnel["documents"] == funnel["kept"] == funnel["packed"]["documents"] == 0
+
+
+def test_nothing_is_encoded_with_another_tokenizer_than_the_trainers(trial: Trial, tmp_path: Path) -> None:
+    """One document differs: parity fails after one try and names it; nothing is encoded, the report is written, the gate is red."""
+    ours, theirs = small(tmp_path / "ours")[0], twin(tmp_path / "theirs", "added")
+    text = "She may use <tool> for that, and goes on with the work of the day until the evening comes. " * 3
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text(json.dumps({"id": "tool", "text": text}) + "\n", encoding="utf-8")
+    config = tmp_path / "mine.yaml"
+    steps = "steps: [exact, length]\n"
+    config.write_text(f"{steps}pack: {{tokenizer: {ours}, trainer: {theirs}, engine: stock}}\n", encoding="utf-8")
+
+    done = trial(tmp_path / "in", config=str(config))
+
+    assert done.state == "failed"
+    assert done.failed() == ["gate", "pack.parity"]
+    assert done.tries["pack.parity"] == 1, "a ConfigError is not tried again"
+    for name in ("plan", "encode", "assemble", "check"):
+        assert done.states[f"pack.{name}"] == "upstream_failed"
+    assert done.states["report"] == "success"
+    assert done.run.info["state"] == "failed"
+    assert "pack.parity: pack.trainer: " in done.run.info["error"]
+    assert "document tool: " in done.run.info["error"]
+    assert "document tool: " in (done.run.report / "report.html").read_text(encoding="utf-8")
+    assert [path.name for path in done.run.pack.iterdir()] == ["parity.json"]
+
+
+def test_several_lengths_and_a_holdout(trial: Trial, corpus: tuple[Path, Any], tmp_path: Path) -> None:
+    """The same tasks write every file, and the counts of all documents are those of the funnel."""
+    ours = small(tmp_path / "ours")[0]
+    config = tmp_path / "mine.yaml"
+    pack = f"{{tokenizer: {ours}, trainer: {ours}, engine: stock, seq_len: [128, 512], holdout_share: 0.2}}"
+    config.write_text(f"steps: [exact, length]\npack: {pack}\n", encoding="utf-8")
+
+    done = trial(corpus[0], config=str(config), overrides=["ingest.max_quarantine_share=0.2"])
+
+    assert done.state == "success", done.failed()
+    assert done.states["pack.parity"] == done.states["pack.encode[0]"] == "success"
+    files = {str(path.relative_to(done.run.pack)) for path in done.run.pack.rglob("tokens.arrow")}
+    assert files == {"tokens.arrow", "holdout/tokens.arrow", "512/tokens.arrow", "512/holdout/tokens.arrow"}
+    funnel = read_json(done.run.report / "funnel.json")
+    assert funnel["packed"]["documents"] == funnel["kept"] > funnel["packed"]["holdout_documents"] > 0
+    _check_announcement(done)
 
 
 def test_a_chunk_that_always_fails_is_named(trial: Trial, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for n in range(240):
             line = f"{LANGUAGES[n % 4]}:0.9 the mill by the river number {n % 200} turns"
             text = "ok" if n % 40 == 7 else "\n".join([line] * (1 + n % 3 + 20 * (n == 20)))
-            out.write(json.dumps({"id": f"d{n}", "text": text}) + "\n")
+            out.write(json.dumps({"id": f"d{n}", "text": text + " by <tool>" * (n == 33)}) + "\n")
     return path
 
 
@@ -275,13 +275,12 @@ def test_a_part_that_was_changed_is_made_again(source: Path, tmp_path: Path, tok
 
 
 def test_nothing_is_encoded_where_parity_fails(source: Path, tmp_path: Path, tokenizer: str) -> None:
-    """The run is failed with the message; parity.json says the same; mended, the same run goes on from there."""
-    other = str(twin(tmp_path / "trainer", "lower_case"))
+    """One document differs, and no probe before the start: the run is failed with the message; parity.json says the same;
+    mended, the same run goes on from there."""
+    other = str(twin(tmp_path / "trainer", "added"))
     pipeline = started(source, tmp_path, tokenizer, **PACK, trainer=other)
 
-    with pytest.raises(
-        ConfigError, match=r"pack\.trainer: .*Likely cause: the trainer's tokenizer lower-cases"
-    ) as told:
+    with pytest.raises(ConfigError, match=r"pack\.trainer: .*document d33: .*Likely cause: only the trainer") as told:
         drive(pipeline, workers=1)
 
     assert {path.name for path in pipeline.run.pack.iterdir()} == {"parity.json"}

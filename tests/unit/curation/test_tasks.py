@@ -16,6 +16,7 @@ from curation.export import export_kept
 from curation.launch import drive, finish_run, start_run
 from curation.pipeline import ALL_STAGES, Pipeline
 from tests.e2e.conftest import write_corpus
+from tests.parity_variants import small, twin
 
 RUN_AFTER = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
 SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1"]
@@ -214,6 +215,51 @@ def test_the_gate_is_red_without_proof(inputs: Path, tmp_path: Path) -> None:
         tasks.gate(folder, [])
     assert tasks.assemble(folder) == {"reused": True}
     assert tasks.token_file_facts(folder)["path"] == f"runs/{folder.name}/pack/tokens.arrow"
+
+
+def test_parity_is_a_task_of_its_own(tmp_path: Path) -> None:
+    """None where nothing is packed; a difference is a ConfigError before anything is encoded; once the file stands there
+    is nothing to compare any more."""
+    config, given = tmp_path / "mine.yaml", tmp_path / "a.jsonl"
+    write_corpus(given, 60)
+    with given.open("a", encoding="utf-8") as out:
+        out.write(
+            json.dumps({"id": "tool", "text": "She may use <tool> for that until the evening comes. " * 5}) + "\n"
+        )
+    ours, theirs = small(tmp_path / "ours")[0], twin(tmp_path / "theirs", "added")
+    pack = f"pack: {{tokenizer: {ours}, engine: stock, seq_len: [128, 256], holdout_share: 0.2}}\n"
+    config.write_text(f"steps: [length]\n{pack}", encoding="utf-8")
+
+    def begun(dag_run_id: str, *overrides: str) -> Path:
+        params = {"config": str(config), "overrides": ["ingest.max_quarantine_share=0.2", *overrides]}
+        return tmp_path / begin(tmp_path, given, dag_run_id, **params)["run"]
+
+    def until_pack(folder: Path) -> None:
+        for stage in ("ingest", "quality"):
+            tasks.work(folder, stage, [one.name for one in Pipeline.open(folder).passes(stage)], "all")
+            tasks.check(folder, stage)
+
+    assert tasks.parity(begun("none", "pack=")) is None
+    wrong = begun("wrong", f"pack.trainer={theirs}")
+    until_pack(wrong)
+    with pytest.raises(ConfigError, match=r"pack\.trainer: .*document tool: "):
+        tasks.parity(wrong)
+    assert not (wrong / "work").exists()
+    right = begun("right", f"pack.trainer={ours}")
+    until_pack(right)
+    counts = tasks.parity(right)
+    assert counts is not None
+    assert (counts["equal"], counts["sampled_documents"]) == (True, counts["kept_documents"])
+    planned = tasks.plan(right, "pack", 2, 3, may_be_whole=False)
+    assert planned is not None
+    assert planned.passes == ["pack.encode"]
+    tasks.work(right, "pack", planned.passes, planned.chunks[0])
+    tasks.assemble(right)
+    tasks.check(right, "pack")
+    assert tasks.parity(right) == {"reused": True}
+    assert tasks.plan(right, "pack", 2, 3, may_be_whole=False) == tasks.Planned([], [])
+    facts = tasks.token_file_facts(right)
+    assert (right.parents[1] / facts["path"]).is_file()
 
 
 def test_configs_of_the_form_are_the_shipped_ones_and_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
