@@ -4,7 +4,7 @@ The stock library (`tokenizers`) is the reference: its ids are right by definiti
 the definition, and where on every trial text (`trials`) its ids equal the stock library's:
 
 - `fastokens`: byte-level BPE (GPT-2, Llama 3, Qwen, DeepSeek, tekken, ours) at 15 to 50 times the speed;
-- `merges`: SentencePiece's BPE (Llama 2, Mistral), compiled here, at 25 to 40 times the speed.
+- `merges`: SentencePiece's BPE (Llama 2, Mistral), compiled here, at 12 to 18 times the speed (bench/results/tokenize.md).
 
 While it works, a window of one text in each group, and of one text in 256, is encoded by both. A difference raises:
 had it been passed over, the texts between the samples would be in doubt, in this shard and in those before.

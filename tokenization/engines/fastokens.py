@@ -1,4 +1,4 @@
-"""`fastokens` as an engine: byte-level BPE at ten to thirty times the stock library's speed.
+"""`fastokens` as an engine: byte-level BPE at 15 to 50 times the stock library's speed.
 
 Its thread pool does not survive a fork, so only the process that loaded it first can use it; it is told to use one
 thread, since worker processes are what runs in parallel here. Its caches hold 130 MB at most.
