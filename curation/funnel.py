@@ -89,6 +89,9 @@ def funnel_rows(funnel: dict[str, Any]) -> Iterator[tuple[str, int, int, str]]:
         packed = funnel["packed"]
         sequences = f"{packed['sequences']:,} sequences of {packed['seq_len']}"
         text = f"{packed['tokens']:,} tokens in {sequences}, {packed['padding_share']:.2%} padding"
+        others = dict.fromkeys(one["seq_len"] for one in packed.get("files", []) if one["seq_len"] != packed["seq_len"])
+        if others:
+            text += f"; also in sequences of {', '.join(map(str, others))}"
         if packed.get("holdout_documents"):
             text += f"; {packed['holdout_documents']:,} documents held out"
         left_out = packed.get("left_out", 0)

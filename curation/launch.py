@@ -119,6 +119,10 @@ def _look_outside(folder: Path, config: RunConfig) -> None:
         steps = [one.step for one in placed if not (one.folder / "_done.json").exists()]
     for step in steps:
         step.ready()
+    if config.top.pack is not None and not (folder / "pack" / "_done.json").exists():
+        from curation.parity import check_before
+
+        check_before(config.top.pack)
 
 
 def _settle_plan(

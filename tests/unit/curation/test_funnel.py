@@ -72,11 +72,12 @@ def test_the_rows_tell_the_whole_way() -> None:
 
 def test_a_mixture_says_what_it_leaves_out() -> None:
     """Documents with fewer than one epoch are kept, and stand in no file: the law counts them, the row names them."""
-    packed = {**FUNNEL["packed"], "documents": 3, "left_out": 2, "holdout_documents": 1}
+    lengths = [{"seq_len": n} for n in (2048, 2048, 8192, 8192)]
+    packed = {**FUNNEL["packed"], "documents": 3, "left_out": 2, "holdout_documents": 1, "files": lengths}
     check_law(changed(packed=packed))
     name, left, gone, text = list(funnel_rows(changed(packed=packed)))[-1]
     assert (name, left, gone) == ("packed", 3, 2)
-    assert text.endswith("2.34% padding; 1 documents held out; pack.mix left out 2")
+    assert text.endswith("2.34% padding; also in sequences of 8192; 1 documents held out; pack.mix left out 2")
 
 
 def test_many_reasons_are_cut_short() -> None:

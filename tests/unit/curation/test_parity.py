@@ -11,7 +11,7 @@ import pytest
 
 from curation.errors import ConfigError
 from curation.pack_config import PackConfig
-from curation.parity import check_parity
+from curation.parity import check_before, check_parity
 from curation.shards import shards_of
 from tests.fakes import Watched, WatchedConfig, make_run, run_steps
 from tests.language_fake import FakeLanguage
@@ -180,3 +180,13 @@ def test_an_empty_run(tmp_path: Path, tokenizer: str) -> None:
     """No documents: the probes are compared all the same."""
     assert check(tmp_path, [[]], tokenizer=tokenizer)["equal"]
     assert check(tmp_path / "none", [], tokenizer=tokenizer)["sampled_documents"] == 0
+
+
+def test_what_can_be_known_before_a_run_is_said_before_it(tmp_path: Path, tokenizer: str) -> None:
+    """A misspelt EOS or BOS, and another tokenizer than the trainer's, need no document; equal ones pass."""
+    check_before(PackConfig(tokenizer=tokenizer, trainer=tokenizer, engine="stock"))
+    for wrong in ({"eos": "<nope>"}, {"bos": "<nope>"}, {"tokenizer": str(tmp_path)}):
+        with pytest.raises(ConfigError, match=r"^pack\.tokenizer: "):
+            check_before(PackConfig(**{"tokenizer": tokenizer, "engine": "stock", **wrong}))
+    with pytest.raises(ConfigError, match=r"^pack\.trainer: .*lower-cases"):
+        check_before(PackConfig(tokenizer=tokenizer, trainer=str(twin(tmp_path, "lower_case")), engine="stock"))
