@@ -336,8 +336,16 @@ def whole(source: Path, tokenizer: str, tmp_path_factory: pytest.TempPathFactory
     step_class.cache_clear()
 
 
-@pytest.mark.parametrize("damage", [flip, cut, Path.unlink])
-@pytest.mark.parametrize("name", ["256/tokens.arrow", "256/holdout/documents.parquet", "holdout/manifest.json"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("256/tokens.arrow", flip),
+        ("256/holdout/documents.parquet", flip),
+        ("holdout/manifest.json", flip),
+        ("holdout/manifest.json", Path.unlink),
+        ("tokens.arrow", cut),
+    ],
+)
 def test_a_damaged_file_of_any_folder_is_found_and_made_anew(
     whole: Path, source: Path, tokenizer: str, damage: Any, name: str
 ) -> None:
