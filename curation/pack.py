@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,15 +57,21 @@ def pack_digest(config: PackConfig) -> str:
         settings["mix"] |= {name: list(settings["mix"][name].items()) for name in ("epochs", "weights")}
     if config.trainer is not None:  # what it holds, wherever it lies: a changed one must be compared anew
         settings["trainer"] = _contents(Path(config.trainer))
-    return digest8({"version": VERSION, **settings, "ids": encode_digest(config)})
+    return digest8({"version": VERSION, **settings, "ids": _ids_digest(config)})
 
 
 def encode_digest(config: PackConfig) -> str:
-    """Digest of what decides the ids alone: another seq_len, strategy or limit encodes nothing again.
+    """Digest that encoded parts are found by: another seq_len, strategy or limit encodes nothing again.
+
+    Parts of two versions of the stock library are never mixed; a finished file stands, whatever is installed later.
 
     Raises:
         ConfigError: the tokenizer cannot be loaded.
     """
+    return digest8([_ids_digest(config), version("tokenizers")])
+
+
+def _ids_digest(config: PackConfig) -> str:
     # An engine is asked for when the other is in doubt: then nothing that the other made may be used again.
     engine = {"engine": config.engine} if config.engine != "auto" else {}
     return digest8({"version": VERSION, **engine, "tokenizer": _tokenizer(config).fingerprint()})

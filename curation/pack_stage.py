@@ -116,10 +116,15 @@ class PackStage:
 
         last, language = self.placed[-1].folder if self.placed else None, self._language_step()
         out = self.run.pack / "parity.json"
+        marker = self._parts_folder() / f"parity-{self.digest()}.json"
+        if marker.exists() and out.exists():
+            return {"item": 0, "reused": True}
         # A tokenizer that cannot be loaded leaves no report, and an earlier one must not stand for it.
         out.unlink(missing_ok=True)
         report = check_parity(self.shards, last, self.config, out, languages=language.folder if language else None)
-        return {"item": 0, **{key: value for key, value in report.items() if isinstance(value, int | float | bool)}}
+        counts = {key: value for key, value in report.items() if isinstance(value, int | float | bool)}
+        write_json(marker, counts)
+        return {"item": 0, **counts}
 
     def _encode(self, shard: Shard) -> dict[str, Any]:
         from curation.pack import encode_shard
@@ -137,6 +142,8 @@ class PackStage:
     def _assemble(self) -> dict[str, Any]:
         from curation.pack import assemble
 
+        if self.done() is not None:  # by another try of this task, which must not lose its marker to a late one
+            return {"item": 0, "reused": True}
         parts = [self._part_path(shard) for shard in self.shards]
         markers = [read_json(part.with_suffix(".json")) for part in parts]
         # A killed writer must not leave the old marker beside a new file.
@@ -187,11 +194,13 @@ class PackStage:
             return self.placed[-1].digest
         return digest8([[shard.name, shard.sha256] for shard in self.shards])
 
-    def _part_path(self, shard: Shard) -> Path:
+    def _parts_folder(self) -> Path:
         from curation.pack import encode_digest
 
-        digest = digest8([self._documents_digest(), encode_digest(self.config)])
-        return self.run.work / f"pack-{digest}" / f"{shard.name}.arrow"
+        return self.run.work / f"pack-{digest8([self._documents_digest(), encode_digest(self.config)])}"
+
+    def _part_path(self, shard: Shard) -> Path:
+        return self._parts_folder() / f"{shard.name}.arrow"
 
     def _language_step(self) -> PlacedStep | None:
         return next((placed for placed in self.placed if placed.name == "language"), None)
