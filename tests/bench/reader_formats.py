@@ -173,8 +173,11 @@ class Ours(Format):
 
     def stream_loader(self, folder: Path, opened: Opened, batch: int, workers: int) -> Iterable[Any]:
         """With positions and borders of documents, too."""
+        from tokenization.tensors import to_tensors
+
         stream = self.stream(folder, batch)
-        loader = torch_loader(stream, batch, workers, batch_size=None, shuffle=None, drop_last=False)
+        settings = {"batch_size": None, "shuffle": None, "drop_last": False, "collate_fn": to_tensors}
+        loader = torch_loader(stream, batch, workers, **settings)
         return (one.tokens for one in loader)
 
     def run_to(self, folder: Path, seq_len: int, batch: int, steps: int) -> tuple[Any, Integers]:
