@@ -190,7 +190,10 @@ class Training:
         state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.stream.load_state_dict(state["stream"])
+        try:
+            self.stream.load_state_dict(state["stream"])
+        except ValueError as error:
+            raise ValueError(f"--resume needs the FILE, --batch and --seed of {path}: {error}") from error
 
     def _save(self, step: int) -> None:
         """A checkpoint with a name of its own, then its line: what a ledger names is there, and stays what it was."""
@@ -222,7 +225,7 @@ class Training:
             asked = time.perf_counter()
         if not losses:
             return f"nothing to do: {first:,} steps and {self.tokens_seen:,} tokens are behind it; give more --steps"
-        loss = f"loss {losses[0]:.3f} -> {sum(losses[-10:]) / len(losses[-10:]):.3f}"
+        loss = f"loss {losses[0]:.3f} -> {sum(losses[-10:]) / len(losses[-10:]):.3f} (mean of the last {len(losses[-10:])} steps)"
         return f"{self.tokens_seen:,} tokens seen, {loss}, {speed}, {waited / seconds:.1%} of the time waiting for data"
 
 

@@ -96,6 +96,8 @@ class TokenFile:
         if read not in ("map", "copy"):
             raise ValueError(f"read must be 'map' or 'copy', found {read!r}")
         self.path = Path(path)
+        if self.path.is_dir():
+            raise TokenFileError(f"{self.path} is a folder. Give the file: tokens.arrow, in the folder pack of a run.")
         if verify == "all":
             _verify(self.path).raise_if_bad()
         self._lazy, self._read = verify == "lazy", read

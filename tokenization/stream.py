@@ -121,6 +121,11 @@ class TokenStream:
         self._step = 0
         self._anchor = (0, 0)
         """A step and the sequences before it: from there on each step has batch_size of them."""
+        if self._steps() == 0:
+            raise ValueError(
+                f"batch_size {batch_size} is more than the {self._order.total:,} sequences of all epochs, and drop_last leaves out what "
+                "is not full: there is no step. Give a smaller batch_size, drop_last=False, or more epochs."
+            )
         self._offer_to_torch()
 
     def _make_order(self, seed: int, shuffle: bool, weights: Sequence[float] | None) -> Order:
@@ -206,6 +211,9 @@ class TokenStream:
             raise ValueError(
                 f"after step {step - 1}: this stream began at step {self._anchor[0]}, with another batch size"
             )
+        steps = self._steps()
+        if steps is not None and step > steps:
+            raise ValueError(f"after step {step - 1}: the stream has {steps} steps")
         weights = self._order.weights
         return {
             "version": STATE_VERSION,
@@ -231,6 +239,8 @@ class TokenStream:
             ValueError: something else differs, or it is no state of a stream.
         """
         own = self.state_dict()
+        if not isinstance(state, Mapping):
+            raise ValueError(f"expected what state_dict() gave, a mapping; found {state!r:.80}")
         missing = sorted(own.keys() - state.keys())
         if missing or state["version"] != STATE_VERSION:
             raise ValueError(

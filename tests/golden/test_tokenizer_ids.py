@@ -94,6 +94,11 @@ def test_a_list_of_ranks_is_read_as_transformers_reads_it() -> None:
 def main() -> None:
     """Compare everything, print the counts, exit 1 if an id differs."""
     data = Path(os.environ.get("CORPUSMILL_TEST_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
+    if not (data / "2_text").is_dir():
+        sys.exit(f"no test data at {data}: set CORPUSMILL_TEST_DATA to the folder that holds 2_text and 4_langid")
+    unknown = [name for name in sys.argv[1:] if name not in (*NAMES, "--stock")]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}. Expected --stock, or some of {', '.join(NAMES)}")
     failed = False
     stock = "--stock" in sys.argv
     for name in [name for name in sys.argv[1:] if name != "--stock"] or NAMES:

@@ -343,3 +343,27 @@ def test_announcing_changes_nothing(read: Any, path: Path) -> None:
     file.prefetch(np.arange(40))
     file.prefetch(np.array([], np.int64))
     assert np.array_equal(file[:], TokenFile(path)[:])
+
+
+def test_a_stream_without_a_step_is_refused(path: Path) -> None:
+    """A training loop that ends at once would say nothing; a step that is not full may be asked for."""
+    sequences = len(TokenFile(path))
+    with pytest.raises(ValueError, match=rf"batch_size {sequences + 1} is more than the {sequences} sequences"):
+        TokenStream(path, batch_size=sequences + 1, seed=0, epochs=1)
+    assert len(TokenStream(path, batch_size=sequences + 1, seed=0, epochs=1, drop_last=False)) == 1
+
+
+def test_a_state_beyond_the_end_or_of_nothing_is_refused(path: Path) -> None:
+    """Neither a step that the stream has not, nor what is no state at all."""
+    stream = stream_of(path)
+    assert stream.state_dict(after=len(stream) - 1)["step"] == len(stream)
+    with pytest.raises(ValueError, match=f"the stream has {len(stream)} steps"):
+        stream.state_dict(after=len(stream))
+    with pytest.raises(ValueError, match="expected what state_dict"):
+        stream.load_state_dict(None)  # type: ignore[arg-type]
+
+
+def test_a_run_s_folder_is_no_token_file(path: Path) -> None:
+    """The message says which file in it is meant."""
+    with pytest.raises(TokenFileError, match=r"is a folder\. Give the file: tokens\.arrow"):
+        TokenStream(path.parent, batch_size=1, seed=0)
