@@ -86,6 +86,11 @@ class Tokenizer:
         """
         return self._engine.name
 
+    @property
+    def added_tokens(self) -> frozenset[str]:
+        """Names of the tokens that are looked for before the model sees a text."""
+        return frozenset(str(token["content"]) for token in self._definition.data["added_tokens"])
+
     @cached_property
     def _engine(self) -> Engine:
         return choose_engine(self._backend, self.name, fast=self._fast)

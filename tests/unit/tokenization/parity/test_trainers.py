@@ -13,6 +13,7 @@ from tests.parity_variants import EOS, PAD, save, small, twin
 from tests.token_files import small_bpe
 from tokenization.errors import TokenizerError
 from tokenization.parity.check import ParityReport, check_tokenizer
+from tokenization.parity.tally import Text
 from tokenization.parity.trainers import MissingLibraryError, load_stock, load_trainer
 from tokenization.tokenizer import load_tokenizer
 
@@ -101,21 +102,25 @@ def test_transformers_gives_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_tokenizers(name: str) -> None:
-    """The pipeline's reading of each file has the ids of the library that the file is for.
-
-    But for texts that begin with one of the symbols that Mistral's later SentencePiece models define, as `[REF]`.
-    """
+    """The pipeline's reading of each file has the ids of the library that the file is for."""
     path = known(name)
 
     report = check_tokenizer(load_tokenizer(path, eos=KNOWN[name][1]), load_trainer(path), trainer=path, own=path)
 
-    if name in ("mistral_v3", "mistral_v7") and not report.equal:
-        assert report.difference is not None
-        assert report.difference.cause is not None
-        assert report.difference.cause.name == "leading_token"
-        assert report.difference.cause.explains == report.difference.cause.tried
-    else:
-        assert report.equal, report.message()
+    assert report.equal, report.message()
+
+
+@pytest.mark.slow
+def test_a_document_that_is_nothing_but_a_symbol_of_its_model_is_named() -> None:
+    """The one thing in which a SentencePiece model cannot be taken over: its blank before an added token that is all of a text."""
+    path = known("mistral_v3")
+
+    documents = [[Text("document d", text, None) for text in ("[REFERENCE_DOC_19] says so", "[REFERENCE_DOC_19]")]]
+    report = check_tokenizer(load_tokenizer(path), load_trainer(path), documents, trainer=path, own=path)
+
+    assert report.difference is not None
+    assert report.difference.cause is not None
+    assert report.difference.cause.name == "leading_token"
 
 
 def as_llama(folder: Path, bos: str | None, **config: object) -> ParityReport:
