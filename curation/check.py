@@ -23,23 +23,23 @@ def verify_run(folder: Path) -> tuple[list[str], bool]:
     Raises:
         RunError: the run has no shards yet, or a marker is missing.
     """
-    from tokenization.reader import verify
-
     pipeline = Pipeline.open(folder)
-    lines = [f"{path}: {wrong}" for path, wrong in damaged_files(pipeline)]
+    whole: list[str] = []
+    lines = [f"{path}: {wrong}" for path, wrong in damaged_files(pipeline, whole)]
     if lines:
         many = f"{len(lines)} files are damaged. Delete them and run the same command again: they are made anew."
         return [*lines, many], False
-    if pipeline.config.top.pack is not None:
-        lines += [str(verify(pipeline.run.pack / name)) for name in _token_files(pipeline)]
-    lines.append(f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps")
-    return lines, True
+    ok = f"{folder}: OK, {len(pipeline.shards)} shards and the verdicts of {len(pipeline.placed)} steps"
+    return [*whole, ok], True
 
 
-def damaged_files(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
+def damaged_files(pipeline: Pipeline, whole: list[str] | None = None) -> Iterator[tuple[Path, str]]:
     """Files of a run that are not what was written, each with what is wrong with it.
 
     A file that is named here may be deleted: the same command then makes it anew.
+
+    Args:
+        whole: is given what there is to say of each token file that is whole.
 
     Raises:
         RunError: the run has no shards yet, or a marker is missing.
@@ -54,7 +54,7 @@ def damaged_files(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
                 yield path, wrong
         yield from _lasting(placed.folder)
     if pipeline.config.top.pack is not None:
-        yield from _packed(pipeline)
+        yield from _packed(pipeline, [] if whole is None else whole)
 
 
 def _lasting(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -85,13 +85,7 @@ def _wrong(path: Path, sha256: str) -> str | None:
         return "it is missing"
 
 
-def _token_files(pipeline: Pipeline) -> list[str]:
-    """Token files of the run, relative to its folder of packed files."""
-    names: list[str] = list(read_json(pipeline.run.pack / "_done.json")["files"])
-    return [name for name in names if name.endswith("tokens.arrow")]
-
-
-def _packed(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
+def _packed(pipeline: Pipeline, whole: list[str]) -> Iterator[tuple[Path, str]]:
     """Each manifest by the marker, each table of documents by its manifest, each token file by its own seal."""
     marker = read_json(pipeline.run.pack / "_done.json")
     wrong_beside: set[Path] = set()
@@ -108,16 +102,17 @@ def _packed(pipeline: Pipeline) -> Iterator[tuple[Path, str]]:
             # Without a readable manifest, which is told by itself, nobody knows.
             wrong = None if sha256 is None else _wrong(path, sha256)
         else:
-            wrong = _wrong_tokens(path, beside=path.parent in wrong_beside)
+            wrong = _wrong_tokens(path, whole, beside=path.parent in wrong_beside)
         if wrong is not None:
             wrong_beside.add(path.parent)
             yield path, wrong
 
 
-def _wrong_tokens(path: Path, *, beside: bool) -> str | None:
+def _wrong_tokens(path: Path, whole: list[str], *, beside: bool) -> str | None:
     """What is wrong with a token file.
 
     Args:
+        whole: is given the report if nothing is.
         beside: a file beside it is damaged, and named already: that is no reason to make this one anew.
     """
     from tokenization.reader import verify
@@ -125,7 +120,10 @@ def _wrong_tokens(path: Path, *, beside: bool) -> str | None:
     report = verify(path)
     if beside and all(problem.where in ("manifest.json", "documents.parquet") for problem in report.problems):
         return None
-    return None if report.ok else str(report)
+    if not report.ok:
+        return str(report)
+    whole.append(str(report))
+    return None
 
 
 def _wrong_manifest(path: Path, marker: dict[str, Any], name: str) -> str | None:
