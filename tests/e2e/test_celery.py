@@ -224,7 +224,7 @@ def kept(folder: Path) -> list[str]:
     return sorted(out.read_text(encoding="utf-8").splitlines())
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 def test_two_workers_keep_what_the_command_line_keeps(services: Services, tmp_path: Path) -> None:
     """Chunks of every stage go to both workers; kept documents and token counts are those of one process."""
     inputs = tmp_path / "in"
@@ -243,7 +243,7 @@ def test_two_workers_keep_what_the_command_line_keeps(services: Services, tmp_pa
         except ApiError:
             return False
 
-    services.wait_for("the run", ended, 300)
+    services.wait_for("the run", ended, 700)
     failed = [task for task in services.api.tasks("celery") if task["state"] == "failed"]
     assert services.api.run("celery")["state"] == "success", [
         services.api.log_of("celery", task) for task in failed[:2]
