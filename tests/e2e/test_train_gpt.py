@@ -168,7 +168,9 @@ def test_it_learns(in_one_go: tuple[Path, str], tokens: Path) -> None:
     assert sum(found[step] for step in range(36, 46)) / 10 < found[1] - 1.5
     last = said.splitlines()[-1]
     assert re.fullmatch(
-        r"[\d,]+ tokens seen, loss 6\.\d+ -> 4\.\d+, [\d,]+ tokens/s, [\d.]+% of the time waiting for data", last
+        r"[\d,]+ tokens seen, loss 6\.\d+ -> 4\.\d+ \(mean of the last 10 steps\), [\d,]+ tokens/s, "
+        r"[\d.]+% of the time waiting for data",
+        last,
     )
     share = 1 - TokenFile(tokens).metadata.padding_share
     assert int(last.split()[0].replace(",", "")) == pytest.approx(45 * BATCH * SEQ_LEN * share, rel=0.02)
