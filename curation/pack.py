@@ -14,8 +14,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +21,7 @@ from curation.errors import ConfigError, RunError
 from curation.ids import digest8
 from curation.pack_config import MixConfig, PackConfig
 from curation.run import file_sha256, publish, write_json
+from curation.shards import groups_by_bytes
 from tokenization.errors import TokenFileError, TokenizerError
 
 if TYPE_CHECKING:
@@ -336,7 +335,7 @@ def _kept_batches(shard_path: Path, keep: Any, languages: pa.Array | None) -> It
     for index in range(reader.num_record_batches):
         batch = reader.get_batch(index).select(["doc_id", "text_id", "id", "source", "text"])
         batch = batch.append_column("language", spoken.slice(start, batch.num_rows))
-        for a, b in _cuts(batch.column("text"), _BATCH_BYTES):
+        for a, b in groups_by_bytes(batch.column("text"), _BATCH_BYTES):
             kept = batch.slice(a, b - a)
             if mask is not None:
                 kept = kept.filter(mask.slice(start + a, b - a))
@@ -346,16 +345,5 @@ def _kept_batches(shard_path: Path, keep: Any, languages: pa.Array | None) -> It
 
 
 def _encoded(texts: pa.Array, tokenizer: Tokenizer) -> Iterator[Encoded]:
-    for a, b in _cuts(texts, _GROUP_BYTES):
+    for a, b in groups_by_bytes(texts, _GROUP_BYTES):
         yield tokenizer.encode_documents(texts.slice(a, b - a).to_pylist())
-
-
-def _cuts(texts: pa.Array, n_bytes: int) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with about `n_bytes` of text each; at least one row."""
-    ends: npt.NDArray[np.int64] = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64))
-    begin = 0
-    while begin < len(ends):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + n_bytes, side="right")))
-        yield begin, end
-        begin = end

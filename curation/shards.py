@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from curation.errors import RunError
 from curation.run import Run, file_sha256, publish
@@ -23,6 +24,7 @@ __all__ = [
     "Shard",
     "alive_mask",
     "batches",
+    "groups_by_bytes",
     "item_marker",
     "open_table",
     "read_column",
@@ -188,3 +190,14 @@ def write_table(path: Path, table: pa.Table | pa.RecordBatch, *, durable: bool =
         pa.ipc.new_file(sink, table.schema) as writer,
     ):
         writer.write(table)
+
+
+def groups_by_bytes(texts: pa.Array, n_bytes: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with about `n_bytes` of text each; at least one row."""
+    ends: npt.NDArray[np.int64] = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64))
+    begin = 0
+    while begin < len(ends):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(begin + 1, int(np.searchsorted(ends, before + n_bytes, side="right")))
+        yield begin, end
+        begin = end

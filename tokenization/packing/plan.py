@@ -32,7 +32,6 @@ __all__ = [
     "next_lead",
     "numbered",
     "plan_packing",
-    "plan_windows",
 ]
 
 Strategy = Literal["best_fit", "concat"]
@@ -132,17 +131,6 @@ def plan_packing(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "bes
     if strategy == "concat":
         return _concat(array, seq_len, lead)
     raise ValueError(f"unknown packing strategy {strategy!r}: expected best_fit or concat")
-
-
-def plan_windows(lengths: npt.ArrayLike, seq_len: int, strategy: Strategy = "best_fit") -> Iterator[tuple[int, Plan]]:
-    """Plans of consecutive windows of documents, each with the index of its first document."""
-    array = np.ascontiguousarray(lengths, np.int64)
-    lead = 0
-    for begin in range(0, len(array), WINDOW_DOCUMENTS):
-        for first, end in cut_window(array[begin : begin + WINDOW_DOCUMENTS], seq_len):
-            plan = plan_packing(array[begin + first : begin + end], seq_len, strategy, lead)
-            lead = next_lead(plan, strategy)
-            yield begin + first, plan
 
 
 def cut_window(lengths: Ints, seq_len: int) -> Iterator[tuple[int, int]]:

@@ -23,6 +23,7 @@ from curation.filters.token_fit.config import FitLimits, TokenFitConfig
 from curation.filters.token_fit.facts import facts_of
 from curation.filters.token_fit.vocabulary import Opened, open_tokenizer
 from curation.records import ScoreColumn
+from curation.shards import groups_by_bytes
 from curation.verdicts import Decision, Filter, StepConfig, decide_by_rules
 from tokenization.errors import TokenizerError
 
@@ -109,7 +110,7 @@ class TokenFit(Filter):
         known = np.array([opened.knows(name) for name in names.dictionary.to_pylist()], np.bool_)
         tokens, unknown, parts, characters, lost = (np.zeros(n, np.int64) for _ in range(5))
         texts = batch.column("text")
-        for begin, end in _groups(texts):
+        for begin, end in groups_by_bytes(texts, GROUP_BYTES):
             rows = slice(begin, end)
             counted = self._count(opened, texts.slice(begin, end - begin).to_pylist())
             for column, values in zip((tokens, unknown, parts, characters, lost), counted, strict=True):
@@ -184,17 +185,6 @@ class TokenFit(Filter):
 
 def _number(limit: FitLimits | float | str | None) -> float:
     return float(limit) if isinstance(limit, int | float) else float("nan")
-
-
-def _groups(texts: pa.Array) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with about GROUP_BYTES of text each; at least one row."""
-    ends = np.cumsum(pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64))
-    begin = 0
-    while begin < len(ends):
-        before = int(ends[begin - 1]) if begin else 0
-        end = max(begin + 1, int(np.searchsorted(ends, before + GROUP_BYTES, side="right")))
-        yield begin, end
-        begin = end
 
 
 def _ratio(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> pa.Array:

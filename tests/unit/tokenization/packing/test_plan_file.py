@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.packing_windows import plan_windows
 from tokenization.packing import plan as packing
-from tokenization.packing.plan import Plan, Strategy, plan_windows
+from tokenization.packing.plan import Plan, Strategy
 from tokenization.packing.plan_file import PlanFile
 
 some_lengths = st.lists(st.integers(1, 90), max_size=50)
