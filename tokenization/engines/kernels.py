@@ -7,7 +7,8 @@ of these that can be written: numba's own setting (NUMBA_CACHE_DIR), `__pycache_
 folder, a private folder in the temporary directory. If none can, kernels are compiled in every process.
 
 Kernels hold the GIL, so that two threads never write what one remembers, and start no threads, so that a fork is safe.
-Nothing here checks bounds: callers do.
+Nothing here checks bounds: callers do. For a search for a kernel that leaves its arrays, NUMBA_BOUNDSCHECK=1 checks
+every access, of `at` and the words too; with a NUMBA_CACHE_DIR of its own, for compiled code does not say how it was.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = ["SLACK", "Int", "at", "inlined", "kernel", "load64", "store64"]
@@ -91,13 +93,19 @@ def _instruction(typing_function: Callable[..., Any]) -> Callable[..., Any]:
     return cast(Callable[..., Any], intrinsic(typing_function))
 
 
-def _element(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    data = context.make_array(signature.args[0])(context, builder, args[0]).data
-    return builder.gep(data, [args[1]])
+def _element(context: Any, builder: Any, signature: Any, args: Any, last: int = 0) -> Any:
+    """Address of an element, of which so many more after it are used."""
+    array = context.make_array(signature.args[0])(context, builder, args[0])
+    if numba.config.BOUNDSCHECK:
+        length, place = builder.extract_value(array.shape, 0), args[1]
+        cgutils.do_boundscheck(context, builder, place, length)
+        cgutils.do_boundscheck(context, builder, builder.add(place, place.type(last)), length)
+    return builder.gep(array.data, [args[1]])
 
 
 def _word(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-    return builder.bitcast(_element(context, builder, signature, args), ir.IntType(64).as_pointer())
+    last = 8 // (signature.args[0].dtype.bitwidth // 8) - 1
+    return builder.bitcast(_element(context, builder, signature, args, last), ir.IntType(64).as_pointer())
 
 
 @_instruction

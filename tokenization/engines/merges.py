@@ -122,7 +122,7 @@ def read_merges(data: Mapping[str, Any]) -> Merges:
         letters[ord(" ")] = numbers.get(MARK, 0)
         if MARK not in numbers:
             raise ValueError(f"{MARK} is no token")
-    words = 1 << (4 * len(merges) + 2).bit_length()
+    words = max(16, 1 << (4 * len(merges) + 2).bit_length())  # 16: `mergeable` has a word for each, of no merges too
     tables = Tables(
         letters=letters,
         letter_ids=np.array([0, *(vocabulary[character] for character in characters)], np.uint32),

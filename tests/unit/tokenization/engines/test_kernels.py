@@ -76,3 +76,18 @@ def test_importing_the_tokenizer_imports_no_numba() -> None:
     """It takes half a second, and a reader of the card needs none."""
     code = "import sys, tokenization.tokenizer as t; t.load_tokenizer().card(); sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+@pytest.mark.slow
+def test_kernels_stay_inside_of_their_arrays(tmp_path: Path) -> None:
+    """With every access checked, those of `at` and of the words too, their tests find nothing outside."""
+    checked = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    outside = "import numba, numpy; from tokenization.engines.kernels import at; numba.njit(lambda x: at(x, 0))(numpy.zeros(0))"
+    ran = subprocess.run([sys.executable, "-c", outside], env=checked, capture_output=True, text=True, check=False)
+    assert "IndexError: index is out of bounds" in ran.stderr
+    tests = [
+        str(Path(__file__).with_name(name)) for name in ("test_merges.py", "test_bytes_kernel.py", "test_round_trip.py")
+    ]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not time", *tests]
+    ran = subprocess.run(command, env=checked, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout[-3000:]

@@ -88,6 +88,15 @@ def some_halves(draw: st.DrawFn, letters: str = LETTERS) -> list[tuple[str, str]
 some_text = st.text(st.sampled_from([*LETTERS, *"ab▁ ", "x", "\0", "é", "\U0010ffff"]), max_size=90)
 
 
+@pytest.mark.parametrize("n_merges", range(6))
+def test_vocabularies_of_hardly_any_merges(n_merges: int) -> None:
+    """A table of no words was read and written beyond its end: the process crashed now and then."""
+    library = small_model(HALVES[:n_merges])
+    engine = engine_of(library)
+    assert min(len(table) for table in engine._tables) > 0
+    equal(engine, library, ["", "a", "ab aab", LETTERS * 40, "x😀"])
+
+
 @settings(max_examples=40, deadline=None)
 @given(some_halves(), st.lists(some_text, min_size=1, max_size=5), st.booleans())
 def test_any_merges_give_the_ids_of_the_stock_library(
