@@ -161,7 +161,7 @@ class Training:
         entry = self._checkpoint()
         # Refuses another tokenizer than the checkpoint's: its ids mean other tokens.
         file = TokenFile(args.file, verify="lazy", tokenizer=entry.tokenizer if entry else None)
-        card = file.metadata.tokenizer
+        card, self.seq_len = file.metadata.tokenizer, file.metadata.seq_len
         torch.manual_seed(args.seed)
         self.model = GPT(card.max_id + 1).to("cuda" if gpu else "cpu")
         self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
@@ -199,7 +199,8 @@ class Training:
         """A checkpoint with a name of its own, then its line: what a ledger names is there, and stays what it was."""
         path, file = self.args.out / f"step-{step:08d}-{self.attempt.id[:8]}.pt", io.BytesIO()
         weights = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        torch.save({**weights, "stream": self.stream.state_dict(after=step - 1)}, file)
+        settings = {"heads": HEADS, "positions": self.seq_len}  # what the weights do not tell who scores with them
+        torch.save({**weights, "stream": self.stream.state_dict(after=step - 1), "settings": settings}, file)
         write_whole(path, file.getvalue())
         self.attempt.append(self.tokens_seen, step, path.name, sha256=hashlib.sha256(file.getvalue()).hexdigest())
 
