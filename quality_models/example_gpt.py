@@ -74,7 +74,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     import torch
 
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        state: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
         what = " ".join(str(error).split())[:200]
         raise ValueError(f"{path}: expected a checkpoint of examples/train_gpt.py, found {what}") from error
@@ -84,7 +84,8 @@ def _read(path: Path) -> Mapping[str, Any]:
                 f"{path}: expected a checkpoint of examples/train_gpt.py with {name!r}, found none; write it with the "
                 "example as it is now, or save your model in transformers' format (save_pretrained)"
             )
-    return state
+    found: Mapping[str, Any] = state
+    return found
 
 
 def _config(weights: Mapping[str, Any], settings: Mapping[str, Any], path: Path) -> dict[str, Any]:

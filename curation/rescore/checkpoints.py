@@ -30,7 +30,8 @@ import orjson
 from curation.errors import ConfigError, RunError
 from curation.run import file_sha256, read_json, write_json
 from quality_models.example_gpt import damage_in, write_folder
-from quality_models.lm_folder import bos_name, digest, read_json as read_model_json, tokenizer_files, weight_files
+from quality_models.lm_folder import bos_name, digest, tokenizer_files, weight_files
+from quality_models.lm_folder import read_json as read_model_json
 from quality_models.windows import BosRule
 
 __all__ = ["SETTLED_S", "Checkpoint", "GivenTokenizer", "Kind", "Pinned", "look", "pin", "wait_for"]
@@ -93,7 +94,9 @@ def look(path: Path, sha256: str | None = None, *, settled_s: float = SETTLED_S)
         ConfigError: it is of no kind that can be read.
     """
     if not path.exists():
-        raise RunError(f"checkpoint {path}: expected a file or folder, found nothing. Wait until the trainer has written it.")
+        raise RunError(
+            f"checkpoint {path}: expected a file or folder, found nothing. Wait until the trainer has written it."
+        )
     kind: Kind = "transformers" if path.is_dir() else "example"
     before = _stamps(path)
     if sha256 is None and (age := time.time() - max(before.values(), default=(0, 0.0))[1]) < settled_s:
@@ -102,7 +105,9 @@ def look(path: Path, sha256: str | None = None, *, settled_s: float = SETTLED_S)
             "Wait, or let the trainer give its SHA-256."
         )
     if why := (_folder_damage(path) if kind == "transformers" else damage_in(path)):
-        raise RunError(f"checkpoint {path} is not whole: {why}. The trainer may still be writing it; wait, or write it again.")
+        raise RunError(
+            f"checkpoint {path} is not whole: {why}. The trainer may still be writing it; wait, or write it again."
+        )
     found = _sha256(path)
     if sha256 is not None and found != sha256:
         raise RunError(
@@ -264,14 +269,20 @@ def _fill(
         return {
             "bos": "every_window" if begins else "none",
             "positions": next(
-                (config[name] for name in ("max_position_embeddings", "n_positions") if isinstance(config.get(name), int)),
+                (
+                    config[name]
+                    for name in ("max_position_embeddings", "n_positions")
+                    if isinstance(config.get(name), int)
+                ),
                 None,
             ),
             "folder_sha256": digest([*weight_files(folder), *tokenizer_files(folder)]),
             "checkpoint": str(checkpoint.path),
         }
     except FileNotFoundError as error:
-        raise RunError(f"checkpoint {checkpoint.path}: {error.filename} is gone. The trainer has deleted it.") from error
+        raise RunError(
+            f"checkpoint {checkpoint.path}: {error.filename} is gone. The trainer has deleted it."
+        ) from error
     except ValueError as error:
         raise ConfigError(f"checkpoint {checkpoint.path}: {error}.") from error
 
@@ -293,9 +304,7 @@ def _names_bos(folder: Path) -> bool:
     return bool(bos_name(folder, tokenizer_of(folder).id_to_token))
 
 
-def _put_tokenizer(
-    folder: Path, given: GivenTokenizer | None, fingerprint: str | None, checkpoint: Checkpoint
-) -> bool:
+def _put_tokenizer(folder: Path, given: GivenTokenizer | None, fingerprint: str | None, checkpoint: Checkpoint) -> bool:
     """Write the tokenizer that a checkpoint was trained with; returns whether it puts a token before documents."""
     from tokenization.errors import TokenizerError
     from tokenization.tokenizer import load_tokenizer

@@ -99,8 +99,7 @@ class Documents:
         if marker["shard_sha256"] != shard.sha256:
             raise RunError(f"{folder / shard.name}.arrow speaks about another version of the shard: delete {folder}.")
         table = open_table(folder / f"{shard.name}.arrow", marker["verdict_sha256"], shard.rows).read_all()
-        found = table.column("language").combine_chunks().cast(pa.string())
-        return found
+        return table.column("language").combine_chunks().cast(pa.string())
 
 
 def sources_of(batch: pa.RecordBatch, by: SourceBy) -> pa.Array:

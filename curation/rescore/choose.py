@@ -1,0 +1,200 @@
+"""Which judged documents go on the blacklist: those at both ends of the scores, and never too many.
+
+Pure and vectorised over the scores; the answer does not depend on their order. A document is **judged** if enough of its
+tokens were scored and its score is finite; nothing else is ever chosen. Percentiles are taken within a group: a
+language in a source, or a language. What lies beyond the limits of an end is a **candidate**; then the guards hold back:
+
+- a group with fewer than `min_documents` judged documents gives none (a percentile of few says nothing);
+- of a language, and of a source, at most `max_share` of its judged documents are chosen, in whole documents: those
+  farthest out, in units of the group's spread (median to the limit's side, in interquartile ranges), ties by doc_id.
+
+A percentile as the perplexity filter's: the smallest score that at least so many percent do not exceed; for the low end
+the largest that at least so many percent do not fall below. Documents on it are not beyond it, so equal scores give none.
+
+Costs sorting: about 1 s for a million documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.rescore.config import ChooseConfig, Tails
+
+__all__ = ["HIGH", "LOW", "REASONS", "Chosen", "choose"]
+
+Doubles = npt.NDArray[np.float64]
+Int64s = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+LOW, HIGH = -1, 1
+REASONS = {HIGH: "rescore.high_loss", LOW: "rescore.low_loss"}
+SCALE_FLOOR = 1e-12
+"""Spread of a group whose middle half has one score: distances then only order its documents."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was chosen of n documents."""
+
+    side: npt.NDArray[np.int8]
+    """int8[n]: HIGH, LOW, or 0."""
+    judged: Mask
+    """bool[n]"""
+    groups: pa.Table
+    """Of each language and source, in order of names: language, source, documents, judged, too_few (its group is below
+    min_documents), median; for high and low: limit (null: none), candidates, chosen, held_back."""
+
+    def counts(self) -> dict[str, int]:
+        """Totals of `groups`."""
+        names = ("documents", "judged", *(f"{end}_{name}" for end in ("high", "low") for name in _COUNTS))
+        return {name: int(pc.sum(self.groups.column(name)).as_py() or 0) for name in names}
+
+
+_COUNTS = ("candidates", "chosen", "held_back")
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Limits of the groups within which percentiles are taken; float64[n_groups] each, inf and -inf where there is none."""
+
+    high: Doubles
+    low: Doubles
+    median: Doubles
+    spread: Doubles
+    judged: Int64s
+
+
+def choose(scores: pa.Table, config: ChooseConfig) -> Chosen:
+    """Choose among documents.
+
+    Args:
+        scores: with the columns doc_id, language, source, tokens, and the one that `config.score` names; a row a document.
+    """
+    value = scores.column(config.score).to_numpy().astype(np.float64)
+    tokens = pc.fill_null(scores.column("tokens"), 0).to_numpy()
+    judged = np.isfinite(value) & (tokens >= config.min_tokens)
+    language, languages = _coded(scores.column("language"))
+    source, sources = _coded(scores.column("source"))
+    pair = language * max(1, len(sources)) + source
+    pairs, pair = np.unique(pair, return_inverse=True)
+    if config.group == "language":
+        group, of_group = language, np.arange(len(languages))
+    else:
+        group, of_group = pair, pairs // max(1, len(sources))
+    limits = _limits(value, judged, group, [config.tails(languages[code]) for code in of_group])
+    enough = judged & (limits.judged[group] >= config.min_documents)
+    candidate = np.zeros(len(value), np.int8)
+    candidate[enough & (value > limits.high[group])] = HIGH
+    candidate[enough & (value < limits.low[group])] = LOW
+    distance = np.abs(value - limits.median[group]) / limits.spread[group]
+    side = candidate.copy()
+    order = _order(scores.column("doc_id"), distance, candidate != 0)
+    for code, n in ((language, len(languages)), (source, len(sources))):
+        most = np.floor(np.bincount(code[judged], minlength=n) * config.max_share).astype(np.int64)
+        order = order[_rank(code[order]) < most[code[order]]]
+    keep = np.zeros(len(value), np.bool_)
+    keep[order] = True
+    side[~keep] = 0
+    group_of_pair = np.zeros(len(pairs), np.int64)
+    group_of_pair[pair] = group
+    names = {
+        "language": pa.array([languages[code] for code in pairs // max(1, len(sources))], pa.string()),
+        "source": pa.array([sources[code] for code in pairs % max(1, len(sources))], pa.string()),
+    }
+    table = _table(names, pair, limits, group_of_pair, judged, candidate, side, config.min_documents)
+    return Chosen(side, judged, table)
+
+
+def _coded(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
+    """Codes of texts in the order of the alphabet: int64[n], and the texts. A null is an empty text."""
+    encoded = pc.fill_null(column.cast(pa.string()), "").combine_chunks().dictionary_encode()
+    names: list[str] = encoded.dictionary.to_pylist()
+    place = np.argsort(np.argsort(np.array(names, object), kind="stable"), kind="stable")
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    return (place[codes] if len(names) else np.zeros(0, np.int64)).astype(np.int64), sorted(names)
+
+
+def _limits(value: Doubles, judged: Mask, group: Int64s, tails: list[Tails]) -> _Group:
+    """Limits of each group from its judged documents."""
+    n = len(tails)
+    rows = np.flatnonzero(judged)
+    rows = rows[np.lexsort((value[rows], group[rows]))]
+    ordered = value[rows]
+    counts = np.bincount(group[rows], minlength=n).astype(np.int64)
+    starts = np.cumsum(counts) - counts
+
+    def at(percent: Doubles, *, from_above: bool = False) -> Doubles:
+        """float64[n]; nan for a group of none."""
+        # Rounded before: 99 % of 100 must be 99, whatever binary numbers make of it.
+        ranks = np.ceil(np.round((100 - percent if from_above else percent) / 100 * counts, 6)).astype(np.int64)
+        ranks = np.clip(ranks, 1, np.maximum(counts, 1)) - 1
+        places = starts + (counts - 1 - ranks if from_above else ranks)
+        return (
+            np.where(counts > 0, ordered[np.clip(places, 0, max(0, len(ordered) - 1))], np.nan)
+            if len(rows)
+            else np.full(n, np.nan)
+        )
+
+    def edge(name: str, none: float) -> Doubles:
+        percent = np.array(
+            [p if (p := getattr(one, name).percentile) is not None else np.nan for one in tails], np.float64
+        )
+        fixed = np.array([f if (f := getattr(one, name).limit) is not None else np.nan for one in tails], np.float64)
+        found = np.where(np.isnan(percent), np.nan, at(np.nan_to_num(percent), from_above=name == "low"))
+        # Beyond both: the farther one. One of them missing: the other.
+        both = np.fmax(found, fixed) if name == "high" else np.fmin(found, fixed)
+        return np.where(np.isnan(both), none, both)
+
+    middle = [at(np.full(n, percent)) for percent in (25.0, 50.0, 75.0)]
+    spread = np.maximum(np.nan_to_num(middle[2] - middle[0]), SCALE_FLOOR)
+    return _Group(edge("high", np.inf), edge("low", -np.inf), np.nan_to_num(middle[1]), spread, counts)
+
+
+def _order(doc_ids: pa.ChunkedArray, distance: Doubles, candidate: Mask) -> Int64s:
+    """Rows of the candidates, the farthest out first, those equally far by doc_id."""
+    rows = np.flatnonzero(candidate)
+    table = pa.table({"distance": distance[rows], "doc_id": doc_ids.take(pa.array(rows)).cast(pa.binary())})
+    places = pc.sort_indices(table, sort_keys=[("distance", "descending"), ("doc_id", "ascending")])
+    found: Int64s = rows[places.to_numpy().astype(np.int64)]
+    return found
+
+
+def _rank(codes: Int64s) -> Int64s:
+    """How many of the same code stand before each: int64[n]."""
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes) if len(codes) else np.zeros(0, np.int64)
+    rank = np.empty(len(codes), np.int64)
+    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rank
+
+
+def _table(
+    names: dict[str, pa.Array], pair: Int64s, limits: _Group, group: Int64s, judged: Mask,
+    candidate: npt.NDArray[np.int8], side: npt.NDArray[np.int8], min_documents: int,
+) -> pa.Table:  # fmt: skip
+    """`Chosen.groups`. group: int64[n_pairs], of each language and source."""
+    n = len(group)
+    some = limits.judged[group] > 0
+    columns: dict[str, Any] = {
+        **names,
+        "documents": np.bincount(pair, minlength=n),
+        "judged": np.bincount(pair[judged], minlength=n),
+        "too_few": limits.judged[group] < min_documents,
+        "median": pa.array(limits.median[group], mask=~some),
+    }
+    for name, end, edge in (("high", HIGH, limits.high), ("low", LOW, limits.low)):
+        candidates = np.bincount(pair[candidate == end], minlength=n)
+        chosen = np.bincount(pair[side == end], minlength=n)
+        columns |= {
+            f"{name}_limit": pa.array(edge[group], mask=~np.isfinite(edge[group])),
+            f"{name}_candidates": candidates,
+            f"{name}_chosen": chosen,
+            f"{name}_held_back": candidates - chosen,
+        }
+    return pa.table(columns)
