@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from curation import what_if_command
+from curation.blacklist_command import add_blacklist
 from curation.calibrate_command import add_calibrate
 from curation.cat_command import add_cat
 from curation.errors import ConfigError, CorpusmillError
@@ -92,6 +93,7 @@ def build_parser() -> argparse.ArgumentParser:
         add(commands)
     add_parity(commands)
     add_cat(commands)
+    add_blacklist(commands)
     add_calibrate(commands)
     add_train_ngram(commands)
     add_train_safety(commands)

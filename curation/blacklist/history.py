@@ -1,0 +1,280 @@
+"""The history of a blacklist: numbered segments, each chained to the one before, appended and never rewritten.
+
+    <folder>/
+      000017.arrow         entries added at version 17: an Arrow IPC file, its metadata says who, when and why
+      000017.json          version, digest of version 16, checksum of the segment, counts, facts; written last
+      index-000017.arrow   snapshot (`snapshot`), with index-000017.json
+      latest.json          a hint for people; nothing here reads it
+
+The digest of a version is the SHA-256 of its json, which holds the digest of the version before: it names the whole
+history. A writer takes a number by creating its segment exclusively; who loses takes the next one. All that stands in
+the json follows from the segment and the version before, so a segment whose writer was killed before the json is
+completed by the next writer, with the same bytes, and nothing is lost; a reader sees a version only with its json.
+
+Appending costs the new entries and a listing of the folder, whatever the size of the list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from curation.blacklist.entries import KINDS, SCHEMA, checked_entries
+from curation.blacklist.files import Files, open_files
+from curation.errors import ConfigError, RunError
+from curation.ids import canonical_json
+
+__all__ = ["Version", "append", "damages", "latest_number", "read_version", "segment", "versions"]
+
+FORMAT = 1
+ROWS_A_BATCH = 1 << 16
+_FACTS = b"corpusmill-blacklist"
+_NUMBER = re.compile(r"([0-9]{6,12})\.(arrow|json)")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version, as its json says."""
+
+    number: int
+    digest: str
+    """SHA-256 of its json, in hex."""
+    previous: str
+    """Digest of the version before; empty for the first one."""
+    sha256: str
+    """Of its segment."""
+    rows: int
+    counts: Mapping[str, int]
+    """Entries of each kind, and `removed`: those that take back."""
+    when: str
+    facts: Mapping[str, Any]
+    """`who`, `why`, and whatever else the writer told."""
+
+
+def stem(number: int) -> str:
+    """Names of a version's files begin with it."""
+    return f"{number:06d}"
+
+
+def append(path: str | os.PathLike[str], table: pa.Table, facts: Mapping[str, Any]) -> int:
+    """Append entries as a new version; when this returns they are on disk, and in every later version.
+
+    Any number of processes may append at once. The order of versions decides which entry of a key is the newest.
+
+    Args:
+        path: the folder, local or an fsspec URL; made if it is not there.
+        table: entries, see `entries.checked_entries`.
+        facts: `who` and `why`, not empty, and more, as JSON has it.
+
+    Raises:
+        ConfigError, InputError: the entries or facts cannot be.
+        RunError: the list is damaged or cannot be written.
+    """
+    when = datetime.now(timezone.utc)
+    for name in ("who", "why"):
+        if not isinstance(facts.get(name), str) or not facts[name].strip():
+            raise ConfigError(f"blacklist: facts must say {name}, found {facts.get(name)!r}.")
+    made = checked_entries(table, when)
+    if not made.num_rows:
+        raise ConfigError("blacklist: there are no entries to append.")
+    files = open_files(path)
+    with files.room() as segment_file:
+        _write_segment(made, facts, when, segment_file)
+        while True:
+            number = _complete(files) + 1
+            if files.create(f"{stem(number)}.arrow", segment_file):
+                break
+    version = _seal(files, number)
+    # Only a hint: two writers may leave the older one here.
+    files.replace_text("latest.json", json.dumps({"version": number, "digest": version.digest}) + "\n")
+    return number
+
+
+def _write_segment(table: pa.Table, facts: Mapping[str, Any], when: datetime, path: Path) -> None:
+    counts = {kind: int(pc.sum(pc.equal(table.column("kind"), kind)).as_py() or 0) for kind in KINDS}
+    counts["removed"] = int(pc.sum(table.column("removed")).as_py() or 0)
+    told = {
+        "format": FORMAT,
+        "rows": table.num_rows,
+        "counts": counts,
+        "when": when.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "facts": dict(facts),
+    }
+    try:
+        text = canonical_json(told)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"blacklist: facts must be plain JSON: {error}") from error
+    schema = SCHEMA.with_metadata({**(table.schema.metadata or {}), _FACTS: text.encode("utf-8", "backslashreplace")})
+    with pa.ipc.new_file(str(path), schema) as writer:
+        writer.write_table(table.replace_schema_metadata(schema.metadata), max_chunksize=ROWS_A_BATCH)
+
+
+def _complete(files: Files) -> int:
+    """Number of the newest version, after the json of a killed or slower writer has been written for it."""
+    while True:
+        names = files.names() or set()
+        number = _latest(files, names)
+        if f"{stem(number + 1)}.arrow" not in names:
+            return number
+        _seal(files, number + 1)
+
+
+def _seal(files: Files, number: int) -> Version:
+    """Write the json of a segment that stands; the same bytes whoever does it."""
+    segment_name, name = f"{stem(number)}.arrow", f"{stem(number)}.json"
+    content = files.buffer(segment_name)
+    told = _told(files, segment_name, content)
+    previous = read_version(files, number - 1).digest if number > 1 else ""
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "version": number,
+            "previous": previous,
+            "segment": {"file": segment_name, "bytes": content.size, "sha256": hashlib.sha256(content).hexdigest()},
+            **{key: told[key] for key in ("rows", "counts", "when", "facts")},
+        },
+        indent=1,
+        ensure_ascii=False,
+    )
+    if not files.create_text(name, text + "\n"):
+        there = files.buffer(name).to_pybytes()
+        if there != (text + "\n").encode():
+            raise RunError(
+                f"{files.path(name)} does not describe {segment_name}: one of the two is damaged. Put both back from a copy."
+            )
+    return read_version(files, number)
+
+
+def _told(files: Files, name: str, content: pa.Buffer) -> dict[str, Any]:
+    try:
+        schema = pa.ipc.open_file(content).schema
+        told: dict[str, Any] = json.loads((schema.metadata or {})[_FACTS])
+        if told["format"] != FORMAT or schema.remove_metadata() != SCHEMA:
+            raise RunError(f"{files.path(name)} is a segment of format {told['format']}; this version reads {FORMAT}.")
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+        raise RunError(
+            f"{files.path(name)} is no segment of a blacklist, or was left half written ({error}). It belongs to no "
+            "version yet: if no writer is at work, move it away, then append again."
+        ) from error
+    return told
+
+
+# ---------------------------------------------------------------- reading
+
+
+def latest_number(files: Files) -> int:
+    """Number of the newest version; 0 if there is none.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
+    names = files.names()
+    if names is None:
+        raise ConfigError(f"no blacklist at {files.where}: the folder does not exist. Check the path, or add an entry.")
+    return _latest(files, names)
+
+
+def _latest(files: Files, names: set[str]) -> int:
+    numbers = {int(match[1]) for name in names if (match := _NUMBER.fullmatch(name)) and match[2] == "json"}
+    latest = max(numbers, default=0)
+    lost = [f"{stem(number)}.json" for number in range(1, latest) if number not in numbers]
+    lost += [f"{stem(number)}.arrow" for number in numbers if f"{stem(number)}.arrow" not in names]
+    if lost:
+        raise RunError(
+            f"the blacklist {files.where} is damaged: {', '.join(sorted(lost)[:20])} missing. Put the files back from a copy."
+        )
+    return latest
+
+
+def read_version(files: Files, number: int) -> Version:
+    """What the json of a version says.
+
+    Raises:
+        RunError: it is missing, damaged, or of another format.
+    """
+    name = f"{stem(number)}.json"
+    content = files.buffer(name).to_pybytes()
+    try:
+        found = json.loads(content)
+        if found["format"] != FORMAT:
+            raise RunError(f"{files.path(name)} has format {found['format']!r}; this version reads {FORMAT}.")
+        if found["version"] != number:
+            raise ValueError(f"it speaks of version {found['version']}")
+        return Version(
+            number,
+            hashlib.sha256(content).hexdigest(),
+            str(found["previous"]),
+            str(found["segment"]["sha256"]),
+            int(found["rows"]),
+            dict(found["counts"]),
+            str(found["when"]),
+            dict(found["facts"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise RunError(f"{files.path(name)} is damaged ({error}). Put it back from a copy.") from error
+
+
+def versions(files: Files, first: int, last: int) -> list[Version]:
+    """Versions first to last, each held against the one before.
+
+    Raises:
+        RunError: one is missing or damaged, or the chain is broken; the message names where.
+    """
+    found: list[Version] = []
+    for number in range(first, last + 1):
+        one = read_version(files, number)
+        before = found[-1].digest if found else ("" if number == 1 else one.previous)
+        if one.previous != before:
+            raise RunError(
+                f"{files.path(stem(number - 1))}.json is not the one that {stem(number)}.json follows: one of the two was "
+                "changed. Put both back from a copy."
+            )
+        found.append(one)
+    return found
+
+
+def segment(files: Files, version: Version, *, check: bool = True) -> pa.ipc.RecordBatchFileReader:
+    """The segment of a version, opened; with `check` its whole content is held against its checksum.
+
+    Raises:
+        RunError: it is missing or damaged.
+    """
+    name = f"{stem(version.number)}.arrow"
+    content = files.buffer(name)
+    found = hashlib.sha256(content).hexdigest() if check else version.sha256
+    if found != version.sha256:
+        raise RunError(
+            f"{files.path(name)} is damaged: its SHA-256 is {found[:16]}, {stem(version.number)}.json says "
+            f"{version.sha256[:16]}. Put it back from a copy."
+        )
+    return pa.ipc.open_file(content)
+
+
+def damages(path: str | os.PathLike[str]) -> Iterator[str]:
+    """One sentence for each file of the history that is missing or damaged; reads all of it."""
+    files = open_files(path)
+    try:
+        latest = latest_number(files)
+    except RunError as error:
+        yield str(error)
+        return
+    before = ""
+    for number in range(1, latest + 1):
+        try:
+            version = read_version(files, number)
+            if version.previous != before:
+                yield f"{files.path(stem(number))}.json does not follow the version before as it is: one was changed."
+            before = version.digest
+            segment(files, version)
+        except RunError as error:
+            yield str(error)
