@@ -99,7 +99,7 @@ def look(path: Path, sha256: str | None = None, *, settled_s: float = SETTLED_S)
         )
     kind: Kind = "transformers" if path.is_dir() else "example"
     before = _stamps(path)
-    if sha256 is None and (age := time.time() - max(before.values(), default=(0, 0.0))[1]) < settled_s:
+    if sha256 is None and (age := _age(before)) < settled_s:
         raise RunError(
             f"checkpoint {path} was changed {max(age, 0):.0f} s ago and has no checksum: expected {settled_s:g} s of rest. "
             "Wait, or let the trainer give its SHA-256."
@@ -154,6 +154,11 @@ def _stamps(path: Path) -> dict[str, tuple[int, float]]:
             status = one.stat()
             found[one.name] = (status.st_size, status.st_mtime)
     return found
+
+
+def _age(stamps: dict[str, tuple[int, float]]) -> float:
+    """Seconds since any of the files was changed."""
+    return time.time() - max((changed for _, changed in stamps.values()), default=0.0)
 
 
 def _sha256(path: Path) -> str:
