@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from curation.errors import ConfigError, RunError
-from curation.rescore import checkpoints
 from curation.rescore.checkpoints import GivenTokenizer, look, pin, wait_for
 from tests.lm_oracle import write_gpt2
 from tokenization.tokenizer import load_tokenizer
@@ -66,19 +65,19 @@ def test_half_written_weights_are_refused(folder: Path, cut: int) -> None:
     """Weights that end early are no checkpoint, and no checksum is needed to see it."""
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:cut])
-    with pytest.raises(RunError, match="not whole: model.safetensors"):
+    with pytest.raises(RunError, match=r"not whole: model\.safetensors"):
         look(folder, settled_s=0)
 
 
 def test_missing_parts_are_refused(folder: Path) -> None:
     """Of weights in several files, those that the names or the index tell of must be there."""
     (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    with pytest.raises(RunError, match="model-00002-of-00002.safetensors is missing"):
+    with pytest.raises(RunError, match=r"model-00002-of-00002\.safetensors is missing"):
         look(folder, settled_s=0)
     (folder / "model-00001-of-00002.safetensors").rename(folder / "a.safetensors")
     index = {"weight_map": {"x": "a.safetensors", "y": "b.safetensors"}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
-    with pytest.raises(RunError, match="b.safetensors is missing"):
+    with pytest.raises(RunError, match=r"b\.safetensors is missing"):
         look(folder, settled_s=0)
 
 
@@ -86,10 +85,10 @@ def test_config_that_is_not_whole_is_refused(folder: Path) -> None:
     """So is a folder whose config.json is cut or missing."""
     config = (folder / "config.json").read_text(encoding="utf-8")
     (folder / "config.json").write_text(config[:-9], encoding="utf-8")
-    with pytest.raises(RunError, match="not whole: .*expected JSON"):
+    with pytest.raises(RunError, match=r"not whole: .*expected JSON"):
         look(folder, settled_s=0)
     (folder / "config.json").unlink()
-    with pytest.raises(RunError, match="not whole: .*found nothing"):
+    with pytest.raises(RunError, match=r"not whole: .*found nothing"):
         look(folder, settled_s=0)
 
 
@@ -123,7 +122,7 @@ def test_waiting_ends_when_the_writer_does(tmp_path: Path) -> None:
     assert (now[0], found.kind) == (20.0, "example")
     now[0] = 0.0
     path.unlink()
-    with pytest.raises(RunError, match="not whole: no whole zip file.*waited for 12 s"):
+    with pytest.raises(RunError, match=r"not whole: no whole zip file.*waited for 12 s"):
         wait_for(path, seconds=12, settled_s=-1e9, sleep=sleep, clock=lambda: now[0])
     assert now[0] == 12.0
 
@@ -154,15 +153,13 @@ def test_overwriting_a_held_checkpoint_is_seen(folder: Path, tmp_path: Path) -> 
     assert not (tmp_path / "_other").exists()
 
 
-def test_where_no_link_can_be_files_are_copied(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_no_link_can_be_files_are_copied(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On another file system."""
 
     def refuse(*_: object) -> None:
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(checkpoints.os, "link", refuse)
+    monkeypatch.setattr("os.link", refuse)
     held = pin(look(folder), tmp_path / "_model")
     assert (held.folder / "model.safetensors").stat().st_nlink == 1
 
