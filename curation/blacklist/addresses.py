@@ -1,8 +1,9 @@
 """Addresses as the blacklist knows them: two spellings of one page, or of one host, have one key.
 
 A URL is its host and what follows, without scheme, user, default port and fragment; escapes of letters, digits and
-`-._~` are undone, other ones are written in capitals, and what must be escaped is (RFC 3986, 6.2.2; 3987, 3.1). Queries count as they are. A host is in small
-letters, labels of other scripts in Punycode. No list of public suffixes is asked: `co.uk` is a domain as any other.
+`-._~` are undone, other ones are written in capitals, and what must be escaped is (RFC 3986, 6.2.2). Queries count as
+they are. A host is in small letters, labels of other scripts in Punycode. No list of public suffixes is asked: `co.uk`
+is a domain as any other.
 About 4 us an address.
 """
 

@@ -1,0 +1,249 @@
+"""The history of a blacklist: numbers, chain, writers that are killed or meet, files that are damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from curation.blacklist import Blacklist, append, compact, history
+from curation.blacklist.files import open_files
+from curation.blacklist.history import damages, read_version, versions
+from curation.errors import InputError, RunError
+from tests.blacklists import FACTS, held, key, texts
+
+REPO = Path(__file__).resolve().parents[4]
+WRITER = """
+import sys
+from curation.blacklist import append
+from tests.blacklists import texts
+folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+for i in range(count):
+    append(folder, texts([int(name) * 1000 + i]), {"who": name, "why": str(i)})
+"""
+
+
+def test_each_version_names_the_one_before(tmp_path: Path) -> None:
+    """The digest of the last one is that of the whole history; the hint agrees; no temporary file stays."""
+    assert [append(tmp_path, texts([number]), FACTS) for number in range(3)] == [1, 2, 3]
+    chain = versions(open_files(tmp_path), 1, 3)
+    assert [one.previous for one in chain] == ["", chain[0].digest, chain[1].digest]
+    assert Blacklist.open(tmp_path).digest == chain[2].digest
+    assert json.loads((tmp_path / "latest.json").read_text()) == {"version": 3, "digest": chain[2].digest}
+    assert chain[0].counts == {"text": 1, "url": 0, "domain": 0, "removed": 0}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"{number:06d}.{kind}" for number in (1, 2, 3) for kind in ("arrow", "json")),
+        "latest.json",
+    }
+
+
+def test_nothing_that_stands_is_written_again(tmp_path: Path) -> None:
+    """Appending and compacting touch no file of an earlier version."""
+    append(tmp_path, texts([1]), FACTS)
+    before = {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in tmp_path.glob("0*")}
+    append(tmp_path, texts([1], removed=True), FACTS)
+    compact(tmp_path)
+    after = {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in tmp_path.glob("0*")}
+    assert before.items() <= after.items()
+
+
+def test_a_hint_is_not_believed(tmp_path: Path) -> None:
+    """`latest.json` may be old, wrong or gone."""
+    append(tmp_path, texts([1]), FACTS)
+    append(tmp_path, texts([2]), FACTS)
+    (tmp_path / "latest.json").write_text('{"version": 1}')
+    assert Blacklist.open(tmp_path).version == 2
+    (tmp_path / "latest.json").unlink()
+    assert append(tmp_path, texts([3]), FACTS) == 3
+
+
+# ---------------------------------------------------------------- writers
+
+
+def test_a_writer_killed_between_segment_and_json_loses_nothing(tmp_path: Path) -> None:
+    """A reader does not see its version; the next writer completes it, with the facts of the one that was killed."""
+    append(tmp_path, texts([1]), FACTS)
+    code = f"""
+import os, signal
+from curation.blacklist import append, history
+from tests.blacklists import texts
+history._seal = lambda files, number: os.kill(os.getpid(), signal.SIGKILL)
+append({str(tmp_path)!r}, texts([2]), {{"who": "killed", "why": "early"}})
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPO, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "000002.arrow").exists()
+    assert not (tmp_path / "000002.json").exists()
+    assert held(Blacklist.open(tmp_path)) == {("text", key(1))}
+    assert append(tmp_path, texts([3]), FACTS) == 3
+    assert read_version(open_files(tmp_path), 2).facts == {"who": "killed", "why": "early"}
+    assert held(Blacklist.open(tmp_path)) == {("text", key(number)) for number in (1, 2, 3)}
+    assert list(damages(tmp_path)) == []
+
+
+def test_the_json_is_the_same_whoever_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow writer finds that another one has completed its version, and is content."""
+    seal = history._seal
+
+    def overtaken(files: history.Files, number: int) -> history.Version:
+        monkeypatch.setattr(history, "_seal", seal)
+        append(tmp_path, texts([2]), FACTS)  # completes version 1 and takes 2
+        return seal(files, number)
+
+    monkeypatch.setattr(history, "_seal", overtaken)
+    assert append(tmp_path, texts([1]), FACTS) == 1
+    assert Blacklist.open(tmp_path).version == 2
+    assert list(damages(tmp_path)) == []
+
+
+def test_the_loser_of_a_number_takes_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer appends between looking and creating."""
+    complete = history._complete
+
+    def late(files: history.Files) -> int:
+        number = complete(files)
+        monkeypatch.setattr(history, "_complete", complete)
+        append(tmp_path, texts([2]), FACTS)
+        return number
+
+    monkeypatch.setattr(history, "_complete", late)
+    assert append(tmp_path, texts([1]), FACTS) == 2
+    assert len(Blacklist.open(tmp_path)) == 2
+
+
+def test_processes_append_at_once(tmp_path: Path) -> None:
+    """Each append of each process is one version; together they are all there."""
+    environment = {**os.environ, "PYTHONPATH": str(REPO)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), name, "12"], cwd=REPO, env=environment)
+        for name in ("1", "2")
+    ]
+    assert [process.wait(timeout=120) for process in started] == [0, 0]
+    found = versions(open_files(tmp_path), 1, 24)
+    for name in ("1", "2"):
+        assert [one.facts["why"] for one in found if one.facts["who"] == name] == [str(i) for i in range(12)]
+    blacklist = Blacklist.open(tmp_path)
+    assert blacklist.version == 24
+    assert held(blacklist) == {("text", key(1000 * name + i)) for name in (1, 2) for i in range(12)}
+    assert list(damages(tmp_path)) == []
+
+
+def test_temporary_files_of_killed_writers_go_after_a_day(tmp_path: Path) -> None:
+    """A younger one may be in use."""
+    old, young = tmp_path / ".host.1.aaaa.tmp", tmp_path / ".host.2.bbbb.tmp"
+    old.touch()
+    young.touch()
+    os.utime(old, (0, 0))
+    append(tmp_path, texts([1]), FACTS)
+    assert not old.exists()
+    assert young.exists()
+
+
+# ---------------------------------------------------------------- damage
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_all_damaged_segments_are_named(tmp_path: Path) -> None:
+    """By opening, where no snapshot stands before them, and by the look at everything."""
+    for number in range(1, 6):
+        append(tmp_path, texts([number]), FACTS)
+    _flip(tmp_path / "000002.arrow")
+    _flip(tmp_path / "000004.arrow")
+    with pytest.raises(RunError) as raised:
+        Blacklist.open(tmp_path)
+    for message in (str(raised.value), "\n".join(damages(tmp_path))):
+        assert "000002.arrow is damaged" in message
+        assert "000004.arrow is damaged" in message
+        assert "000003" not in message
+    assert Blacklist.open(tmp_path, 1).version == 1
+
+
+def test_a_segment_behind_a_snapshot_is_checked_when_it_is_read(tmp_path: Path) -> None:
+    """Looking up needs the snapshot alone."""
+    append(tmp_path, texts([1]), FACTS)
+    compact(tmp_path)
+    _flip(tmp_path / "000001.arrow")
+    blacklist = Blacklist.open(tmp_path)
+    assert len(blacklist) == 1
+    with pytest.raises(RunError, match=r"000001.arrow is damaged"):
+        blacklist.entries()
+
+
+@pytest.mark.parametrize("name", ["000002.json", "000002.arrow"])
+def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
+    """A hole in the history is no shorter history, and nobody appends behind it."""
+    for number in range(3):
+        append(tmp_path, texts([number]), FACTS)
+    (tmp_path / name).unlink()
+    for act in (lambda: Blacklist.open(tmp_path), lambda: append(tmp_path, texts([9]), FACTS)):
+        with pytest.raises(RunError, match=f"damaged: {name} missing"):
+            act()
+    assert name in "".join(damages(tmp_path))
+
+
+def test_a_changed_json_breaks_the_chain(tmp_path: Path) -> None:
+    """Even where it is valid and its segment fits."""
+    for number in range(3):
+        append(tmp_path, texts([number]), FACTS)
+    path = tmp_path / "000002.json"
+    path.write_text(path.read_text().replace("a test", "a lie"))
+    with pytest.raises(RunError, match=r"000002.json is not the one that 000003.json follows"):
+        Blacklist.open(tmp_path)
+    assert "000003.json does not follow" in "".join(damages(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("", "is damaged"), ("{}", "is damaged"), ("[]", "is damaged"), ('{"format": 9}', "has format 9")],
+)
+def test_a_json_that_is_none_is_named(tmp_path: Path, text: str, message: str) -> None:
+    """The message names the file."""
+    append(tmp_path, texts([1]), FACTS)
+    (tmp_path / "000001.json").write_text(text)
+    with pytest.raises(RunError, match=rf"000001.json {message}"):
+        Blacklist.open(tmp_path)
+
+
+def test_a_half_written_segment_is_named_and_not_passed_over(tmp_path: Path) -> None:
+    """As a store without whole puts leaves it; readers are not disturbed."""
+    append(tmp_path, texts([1]), FACTS)
+    (tmp_path / "000002.arrow").write_bytes((tmp_path / "000001.arrow").read_bytes()[:900])
+    assert Blacklist.open(tmp_path).version == 1
+    with pytest.raises(RunError, match="left half written"):
+        append(tmp_path, texts([2]), FACTS)
+    (tmp_path / "000002.arrow").unlink()
+    assert append(tmp_path, texts([2]), FACTS) == 2
+
+
+def test_a_full_disk_is_told_and_takes_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next append begins where this one did."""
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", full)
+        with pytest.raises(RunError, match="No space left"):
+            append(tmp_path, texts([1]), FACTS)
+    assert list(tmp_path.iterdir()) == []
+    assert append(tmp_path, texts([1]), FACTS) == 1
+
+
+def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
+    """Is told by its name."""
+    (tmp_path / "list").write_text("x")
+    with pytest.raises(InputError, match="is no folder"):
+        Blacklist.open(tmp_path / "list")
+    with pytest.raises(RunError, match="could not be written"):
+        append(tmp_path / "list", texts([1]), FACTS)
