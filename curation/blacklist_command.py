@@ -1,7 +1,8 @@
 """`corpusmill blacklist`: what is on the blacklist, why, and how it came there; add to it, and take back.
 
 Nothing here changes a file that stands: `add` and `remove` append a version. All commands but `add` and `remove` look at
-the latest version unless `--version` names one. Opening costs what `blacklist` says; `why` and `show` read what they show.
+the latest version unless `--version` names one. Opening costs what `blacklist` says; `why` reads the whole history, with
+all signatures where it asks about a text (3 s for each 5 GB), the others what they show.
 What the list holds comes from the crawl: nothing of it reaches the terminal as a command.
 """
 

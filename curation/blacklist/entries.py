@@ -70,8 +70,12 @@ def normal_address(kind: str, address: str) -> str:
 
 def kind_codes(kinds: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint8]:
     """Places in `KINDS`; 255 for any other word or null."""
-    found = pc.fill_null(pc.index_in(kinds, value_set=pa.array(KINDS)), 255)
-    return np.asarray(found.to_numpy(), dtype=np.uint8)
+    found = pc.fill_null(pc.index_in(kinds, value_set=pa.array(KINDS)), 255).cast(pa.uint8())
+    chunks = found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+    parts = [
+        np.frombuffer(one.buffers()[1], np.uint8)[one.offset : one.offset + len(one)] for one in chunks if len(one)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, np.uint8)
 
 
 def checked_entries(table: pa.Table, when: datetime) -> pa.Table:

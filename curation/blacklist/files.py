@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import os
 import platform
 import random
@@ -176,7 +177,8 @@ class LocalFiles(Files):
         try:
             os.link(made, self.folder / name)
         except FileExistsError:
-            return False
+            # On a network disk a request that was sent twice may have met itself.
+            return made.samefile(self.folder / name)
         except OSError as error:
             if error.errno in _NO_LINKS:
                 return None
@@ -199,7 +201,10 @@ class StoredFiles(Files):
         with self._told():
             self._store, self._folder = fsspec.core.url_to_fs(url)
         protocol = self._store.protocol
-        self._exclusive = bool(_EXCLUSIVE & {protocol, *(protocol if isinstance(protocol, tuple) else ())})
+        known = bool(_EXCLUSIVE & {protocol, *(protocol if isinstance(protocol, tuple) else ())})
+        put = getattr(self._store, "_pipe_file", self._store.pipe_file)
+        # Older releases of these packages pass over what they do not know, and would overwrite.
+        self._exclusive = known and "mode" in inspect.signature(put).parameters
 
     def names(self) -> set[str] | None:
         with self._told():
@@ -232,11 +237,16 @@ class StoredFiles(Files):
     def _put_if_new(self, name: str, made: Path) -> bool | None:
         if not self._exclusive:
             return None
+        content = made.read_bytes()
         with self._told():
             try:
-                self._store.pipe_file(self._at(name), made.read_bytes(), mode="create")
-            except FileExistsError:
-                return False
+                self._store.pipe_file(self._at(name), content, mode="create")
+            except Exception:  # what a store raises for a name that is taken differs
+                self._store.invalidate_cache()
+                if not self._store.exists(self._at(name)):
+                    raise
+                # A request that was sent twice may have met itself.
+                return bool(self._store.cat_file(self._at(name)) == content)
         return True
 
     def _remove(self, name: str) -> None:

@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -107,6 +108,7 @@ def _write_segment(table: pa.Table, facts: Mapping[str, Any], when: datetime, pa
         "format": FORMAT,
         "rows": table.num_rows,
         "counts": counts,
+        "nonce": secrets.token_hex(8),  # no two segments are alike, so a writer knows its own
         "when": when.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "facts": dict(facts),
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,11 @@ import pyarrow as pa
 
 from curation.blacklist.entries import KINDS, kind_codes
 
-__all__ = ["NEVER", "Keys", "Layer", "keys_of", "layer_of_batch", "merged"]
+__all__ = ["NEVER", "Keys", "Layer", "keys_of", "layer_of_batch", "merged", "numbers_of"]
 
 NEVER = np.int64(2**63 - 1)
 """`expires` of an entry that does not."""
+Number = TypeVar("Number", bound=np.generic)
 Keys: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
 """High and low half of each key: uint64[n] twice."""
 
@@ -93,12 +94,19 @@ def keys_of(keys: pa.Array | pa.ChunkedArray | npt.NDArray[np.uint8]) -> Keys:
     return halves[:, 0].astype(np.uint64), halves[:, 1].astype(np.uint64)
 
 
+def numbers_of(array: pa.Array, kind: type[Number]) -> npt.NDArray[Number]:
+    """Numbers without nulls, as they lie in memory. Arrow's own way imports pandas, which takes longer than all the rest."""
+    if not len(array):
+        return np.zeros(0, kind)
+    return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]
+
+
 def layer_of_batch(batch: pa.RecordBatch, version: int, first_row: int) -> Layer:
     """The keys of some entries of a segment, in their order, not sorted."""
     high, low = keys_of(batch.column("key"))
-    expires = batch.column("expires").cast(pa.int64()).fill_null(int(NEVER)).to_numpy()
+    expires = numbers_of(batch.column("expires").cast(pa.int64()).fill_null(int(NEVER)), np.int64)
     rows = np.arange(first_row, first_row + batch.num_rows, dtype=np.uint32)
-    removed = batch.column("removed").to_numpy(zero_copy_only=False)
+    removed = numbers_of(batch.column("removed").cast(pa.uint8()), np.uint8).astype(np.bool_)
     numbers = np.full(batch.num_rows, version, np.uint32)
     return Layer(kind_codes(batch.column("kind")), high, low, expires, removed, numbers, rows)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from curation.blacklist.files import Files, open_files
 from curation.blacklist.history import Version, latest_number, read_version, segment, stem, versions
-from curation.blacklist.layer import Layer, layer_of_batch, merged
+from curation.blacklist.layer import Layer, layer_of_batch, merged, numbers_of
 from curation.errors import ConfigError, RunError
 
 __all__ = ["compact", "sum_at"]
@@ -138,5 +138,5 @@ def _read(files: Files, number: int, digest: str) -> Layer | None:
     except (pa.ArrowException, OSError, RunError, ValueError, KeyError, TypeError) as error:
         log.warning("%s cannot be read (%s): it is passed over", files.path(name), error)
         return None
-    columns = {column: batch.column(column).to_numpy() for column in _COLUMNS}
+    columns = {name: numbers_of(batch.column(name), kind.to_pandas_dtype()) for name, kind in _COLUMNS.items()}
     return Layer(removed=np.zeros(batch.num_rows, np.bool_), **columns)

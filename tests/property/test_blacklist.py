@@ -45,7 +45,7 @@ def found(folder: Path, version: int) -> set[int]:
 
 
 @given(APPENDS, st.sets(st.integers(1, 6)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_each_version_is_the_sum_of_its_segments(
     appends: list[list[tuple[int, bool, int | None]]], cut: set[int]
 ) -> None:
@@ -91,7 +91,7 @@ def writer(
     st.lists(st.integers(0, 2), max_size=40),
     st.sets(st.integers(0, 5), max_size=2),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_interleaving_of_writers_keeps_all_in_order(
     plans: list[list[list[tuple[int, bool, int | None]]]], schedule: list[int], killed: set[int]
 ) -> None:

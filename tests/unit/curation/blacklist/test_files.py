@@ -31,7 +31,7 @@ def store() -> Iterator[str]:
 
 
 def test_a_store_without_links_holds_the_same(store: str, tmp_path: Path) -> None:
-    """Append, compact, open; no claim stays; one history has one digest wherever it lies."""
+    """Append, compact, open; the same files lie there, and no claim stays."""
     for place in (store, str(tmp_path)):
         append(place, texts([1, 2]), FACTS)
         append(place, texts([1], removed=True), FACTS)
@@ -96,6 +96,41 @@ def test_an_exclusive_store_is_asked_for_it(store: str, monkeypatch: pytest.Monk
     before = opened.buffer("000001.json").to_pybytes()
     assert not opened.create_text("000001.json", "other")
     assert opened.buffer("000001.json").to_pybytes() == before
+
+
+def test_a_put_that_met_itself_has_won(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that sends a request twice says that the name is taken, by its own content; an older fsspec is not trusted."""
+    monkeypatch.setattr(files, "_EXCLUSIVE", frozenset({"memory"}))
+    kind = type(fsspec.filesystem("memory"))
+    put = kind.pipe_file
+
+    def twice(self: object, path: str, value: bytes, mode: str = "overwrite") -> None:
+        put(self, path, value, mode=mode)
+        if mode == "create":
+            raise OSError(errno.EINVAL, "precondition failed")
+
+    monkeypatch.setattr(kind, "pipe_file", twice)
+    assert [append(store, texts([number]), FACTS) for number in range(2)] == [1, 2]
+    assert list(damages(store)) == []
+
+    def older(self: object, path: str, value: bytes, **passed_over: object) -> None:
+        put(self, path, value)
+
+    monkeypatch.setattr(kind, "pipe_file", older)
+    opened = open_files(store)
+    assert not opened.create_text("000001.json", "other")
+
+
+def test_an_error_of_an_exclusive_store_is_no_loss(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed and left nothing is told, not taken for another writer."""
+    monkeypatch.setattr(files, "_EXCLUSIVE", frozenset({"memory"}))
+
+    def broken(self: object, path: str, value: bytes, mode: str = "overwrite") -> None:
+        raise OSError(errno.EIO, "no connection")
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "pipe_file", broken)
+    with pytest.raises(InputError, match="no connection"):
+        append(store, texts([1]), FACTS)
 
 
 def test_an_unknown_store_is_told() -> None:
