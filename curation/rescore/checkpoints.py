@@ -98,6 +98,8 @@ def look(path: Path, sha256: str | None = None, *, settled_s: float = SETTLED_S)
             f"checkpoint {path}: expected a file or folder, found nothing. Wait until the trainer has written it."
         )
     kind: Kind = "transformers" if path.is_dir() else "example"
+    if kind == "example":
+        _refuse_other_files(path)
     before = _stamps(path)
     if sha256 is None and (age := _age(before)) < settled_s:
         raise RunError(
@@ -143,6 +145,17 @@ def wait_for(
             if (left := give_up - clock()) <= 0:
                 raise RunError(f"{error} It was waited for {seconds:g} s.") from error
             sleep(min(every, left))
+
+
+def _refuse_other_files(path: Path) -> None:
+    """A file that begins as no zip file does will not become one: torch.save writes from the beginning on."""
+    with path.open("rb") as stream:
+        begin = stream.read(4)
+    if begin.strip(b"\0") and not b"PK\x03\x04".startswith(begin):
+        raise ConfigError(
+            f"checkpoint {path}: expected a folder in transformers' format, or a file of the example trainer (torch.save), "
+            "found another kind of file. Give the folder that holds config.json."
+        )
 
 
 def _stamps(path: Path) -> dict[str, tuple[int, float]]:

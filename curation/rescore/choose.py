@@ -6,12 +6,12 @@ language in a source, or a language. What lies beyond the limits of an end is a 
 
 - a group with fewer than `min_documents` judged documents gives none (a percentile of few says nothing);
 - of a language, and of a source, at most `max_share` of its judged documents are chosen, in whole documents: those
-  farthest out, in units of the group's spread (median to the limit's side, in interquartile ranges), ties by doc_id.
+  farthest from their group's median, in its interquartile ranges, so that groups can be compared; ties by doc_id.
 
 A percentile as the perplexity filter's: the smallest score that at least so many percent do not exceed; for the low end
 the largest that at least so many percent do not fall below. Documents on it are not beyond it, so equal scores give none.
 
-Costs sorting: about 1 s for a million documents.
+Costs sorting: 1 to 2 s for a million documents, and 60 bytes each.
 """
 
 from __future__ import annotations

@@ -99,6 +99,16 @@ def test_pickled_weights_will_never_do(folder: Path) -> None:
         look(folder, settled_s=0)
 
 
+def test_another_kind_of_file_will_never_do(folder: Path, tmp_path: Path) -> None:
+    """A file that is no zip file from its first byte on is refused at once; an empty one, or one of zeros, may become one."""
+    with pytest.raises(ConfigError, match="another kind of file"):
+        look(folder / "model.safetensors", settled_s=0)
+    for begin in (b"", b"\0" * 100, b"PK"):
+        (tmp_path / "step.pt").write_bytes(begin)
+        with pytest.raises(RunError, match="not whole"):
+            look(tmp_path / "step.pt", settled_s=-1e9)
+
+
 def test_without_a_checksum_it_must_have_come_to_rest(folder: Path) -> None:
     """A file touched just now may grow; with the trainer's checksum there is nothing to wait for."""
     sha256 = look(folder).sha256
