@@ -23,7 +23,12 @@ LANGUAGES, SOURCES = ("eng_Latn", "zho_Hans", "und"), ("a.warc", "b.warc", "")
 score = st.one_of(st.none(), st.sampled_from([0.0, 1.0, 2.0, math.inf, math.nan]), st.floats(-5, 50, allow_nan=False))
 document = st.tuples(score, st.integers(0, 90), st.sampled_from(LANGUAGES), st.sampled_from(SOURCES))
 tail = st.fixed_dictionaries(
-    {}, optional={"percentile": st.none() | st.floats(0, 100), "limit": st.none() | st.floats(-5, 50)}
+    {},
+    optional={
+        "percentile": st.none() | st.floats(0, 100),
+        "limit": st.none() | st.floats(-5, 50),
+        "spreads": st.none() | st.floats(0, 4),
+    },
 )
 
 
@@ -86,7 +91,7 @@ def test_the_guards_hold(documents: list[Any], config: ChooseConfig) -> None:
 
 @given(st.lists(document, max_size=120), settings())
 def test_each_end_holds_what_lies_beyond_it(documents: list[Any], config: ChooseConfig) -> None:
-    """High ones are above their limits, low ones below; a percentile takes no more than its share; an end left out, nothing."""
+    """High ones are above all limits, low ones below; a percentile takes no more than its share; an end left out, nothing."""
     table = table_of(documents)
     chosen = choose(table, config)
     value = table.column("bits_per_byte").to_numpy()
@@ -101,6 +106,20 @@ def test_each_end_holds_what_lies_beyond_it(documents: list[Any], config: Choose
             name = "high" if end == HIGH else "low"
             candidates = sum(chosen.groups.column(f"{name}_candidates").to_pylist())
             assert candidates <= share * chosen.judged.sum() + 1e-6 * max(1, len(documents))
+
+
+@given(st.lists(st.floats(0, 10), min_size=10, max_size=60), st.floats(0, 3))
+def test_spreads_are_counted_from_the_median(values: list[float], spreads: float) -> None:
+    """What is chosen lies farther from the median than so many interquartile ranges, and what is not, does not."""
+    table = table_of([(value, 90, "eng_Latn", "a") for value in values])
+    ends = {"high": {"spreads": spreads}, "low": {"spreads": spreads}, "max_share": 1, "min_documents": 2}
+    chosen = choose(table, ChooseConfig.model_validate(ends))
+    ordered = sorted(values)
+    first, median, third = (ordered[math.ceil(len(values) * share) - 1] for share in (0.25, 0.5, 0.75))
+    for value, side in zip(values, chosen.side.tolist(), strict=True):
+        above = value > median + spreads * (third - first)
+        below = value < median - spreads * (third - first)
+        assert side == (HIGH if above else LOW if below else 0)
 
 
 @given(st.lists(document, max_size=80), settings(), st.randoms(use_true_random=False))
