@@ -5,19 +5,22 @@
       000017.json          version, digest of version 16, checksum of the segment, counts, facts; written last
       index-000017.arrow   snapshot (`snapshot`), with index-000017.json
       latest.json          a hint for people; nothing here reads it
+      once.json            versions by their `once`, up to some version; made anew if it is gone or does not fit
 
 The digest of a version is the SHA-256 of its json, which holds the digest of the version before: it names the whole
 history. A writer takes a number by creating its segment exclusively; who loses takes the next one. All that stands in
 the json follows from the segment and the version before, so a segment whose writer was killed before the json is
 completed by the next writer, with the same bytes, and nothing is lost; a reader sees a version only with its json.
 
-Appending costs the new entries and a listing of the folder, whatever the size of the list.
+Appending costs the new entries and a listing of the folder, whatever the size of the list. With `once` also the reading
+of at most 64 of the small json files and of `once.json`, so that a store is asked no more often in a long history.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -37,9 +40,15 @@ from curation.ids import canonical_json
 
 __all__ = ["Version", "append", "damages", "latest_number", "read_version", "segment", "versions"]
 
+log = logging.getLogger("corpusmill")
+
 FORMAT = 1
 ROWS_A_BATCH = 1 << 16
 _FACTS = b"corpusmill-blacklist"
+_ONCE = "once.json"
+_TAIL = 64
+"""So many versions may stand behind the last one that `once.json` knows."""
+_LONGEST_ONCE = 1000
 _NUMBER = re.compile(r"([0-9]{6,12})\.(arrow|json)")
 
 
@@ -67,7 +76,7 @@ def stem(number: int) -> str:
     return f"{number:06d}"
 
 
-def append(path: str | os.PathLike[str], table: pa.Table, facts: Mapping[str, Any]) -> int:
+def append(path: str | os.PathLike[str], table: pa.Table, facts: Mapping[str, Any], *, once: str | None = None) -> int:
     """Append entries as a new version; when this returns they are on disk, and in every later version.
 
     Any number of processes may append at once. The order of versions decides which entry of a key is the newest.
@@ -75,30 +84,51 @@ def append(path: str | os.PathLike[str], table: pa.Table, facts: Mapping[str, An
     Args:
         path: the folder, local or an fsspec URL; made if it is not there.
         table: entries, see `entries.checked_entries`.
-        facts: `who` and `why`, not empty, and more, as JSON has it.
+        facts: `who` and `why`, not empty, and more, as JSON has it; but not `once`.
+        once: names what is appended, such as `my-gpt/20000000000`. If a version of the history has this name, nothing
+            is appended, whatever the entries are, and its number is returned: who does not know whether an append came
+            through, or who does the same beside another process, appends again. Kept in the facts of the version.
 
     Raises:
         ConfigError, InputError: the entries or facts cannot be.
         RunError: the list is damaged or cannot be written.
     """
     when = datetime.now(timezone.utc)
-    for name in ("who", "why"):
-        if not isinstance(facts.get(name), str) or not facts[name].strip():
-            raise ConfigError(f"blacklist: facts must say {name}, found {facts.get(name)!r}.")
+    facts = _checked_facts(facts, once)
     made = checked_entries(table, when)
     if not made.num_rows:
         raise ConfigError("blacklist: there are no entries to append.")
     files = open_files(path)
     with files.room() as segment_file:
-        _write_segment(made, facts, when, segment_file)
         while True:
-            number = _complete(files) + 1
-            if files.create(f"{stem(number)}.arrow", segment_file):
+            number = _complete(files)
+            # A number is taken only behind a history that was looked through to its end.
+            if once is not None and (stands := _number_of(files, once, number)):
+                return stands
+            if not segment_file.exists():
+                _write_segment(made, facts, when, segment_file)
+            if files.create(f"{stem(number + 1)}.arrow", segment_file):
                 break
+    number += 1
     version = _seal(files, number)
     # Only a hint: two writers may leave the older one here.
     files.replace_text("latest.json", json.dumps({"version": number, "digest": version.digest}) + "\n")
     return number
+
+
+def _checked_facts(facts: Mapping[str, Any], once: str | None) -> dict[str, Any]:
+    for name in ("who", "why"):
+        if not isinstance(facts.get(name), str) or not facts[name].strip():
+            raise ConfigError(f"blacklist: facts must say {name}, found {facts.get(name)!r}.")
+    if "once" in facts:
+        raise ConfigError("blacklist: facts may not hold `once`: give it as an argument of its own.")
+    if once is None:
+        return dict(facts)
+    if not isinstance(once, str) or not 0 < len(once) <= _LONGEST_ONCE or not once.isprintable():
+        raise ConfigError(
+            f"blacklist: once: expected a printable text of 1 to {_LONGEST_ONCE} characters, found {once!r:.80}."
+        )
+    return {**facts, "once": once}
 
 
 def _write_segment(table: pa.Table, facts: Mapping[str, Any], when: datetime, path: Path) -> None:
@@ -169,6 +199,41 @@ def _told(files: Files, name: str, content: pa.Buffer) -> dict[str, Any]:
             "version yet: if no writer is at work, move it away, then append again."
         ) from error
     return told
+
+
+def _number_of(files: Files, once: str, latest: int) -> int:
+    """Number of the version up to `latest` that has this `once`; 0 if there is none."""
+    last, digest, known = _known_once(files, latest)
+    later = versions(files, max(1, last), latest)
+    if last and later[0].digest != digest:  # of another history: files were put back from somewhere
+        known, later = {}, versions(files, 1, latest)
+    for version in later:
+        if isinstance(name := version.facts.get("once"), str):
+            known.setdefault(name, version.number)
+    if len(later) > _TAIL:
+        told = {"format": FORMAT, "version": latest, "digest": later[-1].digest, "numbers": known}
+        files.replace_text(_ONCE, json.dumps({**told, "sha256": _sum_of(told)}, indent=1) + "\n")
+    return known.get(once, 0)
+
+
+def _known_once(files: Files, latest: int) -> tuple[int, str, dict[str, int]]:
+    """What `once.json` says: up to which version it knows, the digest of that one, numbers; nothing if it does not fit."""
+    if latest <= _TAIL or _ONCE not in (files.names() or ()):
+        return 0, "", {}
+    try:
+        told = json.loads(files.buffer(_ONCE).to_pybytes())
+        sha256 = told.pop("sha256")
+        if told["format"] == FORMAT and sha256 == _sum_of(told) and told["version"] <= latest:
+            return told["version"], told["digest"], told["numbers"]
+        what = "it does not fit"
+    except (ValueError, KeyError, TypeError, AttributeError, RunError) as error:
+        what = str(error)
+    log.warning("%s is of no use (%s): all versions are read, and it is made anew.", files.path(_ONCE), what)
+    return 0, "", {}
+
+
+def _sum_of(told: Mapping[str, Any]) -> str:
+    return hashlib.sha256(canonical_json(dict(told)).encode()).hexdigest()
 
 
 # ---------------------------------------------------------------- reading
