@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.blacklist import Blacklist, append, compact, history
+from curation.blacklist.files import LocalFiles
 from curation.blacklist.history import damages, segment, versions
 from tests.blacklists import FACTS, NOW, key, texts
 
@@ -123,3 +127,92 @@ def test_writers_of_different_keys_make_one_sum_in_any_order(order: list[int]) -
         for number in order:
             append(name, entries[number], FACTS)
         assert found(Path(name), 4) == {0, 1, 2}
+
+
+class Killed(BaseException):
+    """Ends a writer in the middle, as SIGKILL does."""
+
+
+class Turns:
+    """Writers in threads, of which one runs at a time: each stops before it looks at the folder or changes it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._own = threading.local()
+        self._back = threading.Semaphore(0)
+        for name in ("names", "_put_if_new"):
+            monkeypatch.setattr(LocalFiles, name, self._stopping(getattr(LocalFiles, name)))
+
+    def _stopping(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def stopping(*arguments: Any) -> Any:
+            if (writer := getattr(self._own, "writer", None)) is not None:
+                self._back.release()
+                writer["go"].acquire()
+                if writer["killed"]:
+                    raise Killed
+            return function(*arguments)
+
+        return stopping
+
+    def start(self, act: Callable[[], object]) -> dict[str, Any]:
+        """A writer that waits for its first turn."""
+        writer: dict[str, Any] = {"go": threading.Semaphore(0), "killed": False, "done": False}
+
+        def run() -> None:
+            self._own.writer = writer
+            writer["go"].acquire()
+            try:
+                if not writer["killed"]:
+                    act()
+            except Killed:
+                pass
+            finally:
+                writer["done"] = True
+                self._back.release()
+
+        writer["thread"] = threading.Thread(target=run)
+        writer["thread"].start()
+        return writer
+
+    def turn(self, writer: dict[str, Any], *, kill: bool = False) -> None:
+        """Let a writer go to its next stop; a killed one ends there."""
+        if not writer["done"]:
+            writer["killed"] = writer["killed"] or kill
+            writer["go"].release()
+            self._back.acquire()
+            if writer["done"]:
+                writer["thread"].join()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), min_size=2, max_size=3),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 19).map(lambda n: n == 0)), max_size=60),
+    st.integers(0, 3),
+)
+@settings(max_examples=15, deadline=None)
+def test_any_interleaving_appends_a_name_once(
+    plans: list[list[int]], schedule: list[tuple[int, bool]], tail: int
+) -> None:
+    """Writers of the same names, any of them killed anywhere: each acknowledged name is one version, that of all who asked."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "_TAIL", tail)
+        turns = Turns(patch)
+        told: list[tuple[str, int]] = []
+
+        def act(plan: list[int]) -> None:
+            for name in plan:
+                told.append((str(name), append(folder, texts([name]), FACTS, once=str(name))))
+
+        writers = [turns.start(lambda plan=plan: act(plan)) for plan in plans]
+        for index, kill in schedule:
+            turns.turn(writers[index % len(writers)], kill=kill)
+        for writer in writers:
+            while not writer["done"]:
+                turns.turn(writer)
+        append(folder, texts([9]), FACTS)
+        found = [
+            one.facts.get("once") for one in versions(history.open_files(folder), 1, Blacklist.open(folder).version)
+        ]
+        names = [name for name in found if name is not None]
+        assert len(names) == len(set(names))
+        assert {(name, found.index(name) + 1) for name, _ in told} == set(told)
+        assert list(damages(folder)) == []

@@ -15,7 +15,7 @@ import pytest
 from curation.blacklist import Blacklist, append, compact, history
 from curation.blacklist.files import open_files
 from curation.blacklist.history import damages, read_version, versions
-from curation.errors import InputError, RunError
+from curation.errors import ConfigError, InputError, RunError
 from tests.blacklists import FACTS, held, key, texts
 
 REPO = Path(__file__).resolve().parents[4]
@@ -247,3 +247,103 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         Blacklist.open(tmp_path / "list")
     with pytest.raises(RunError, match="could not be written"):
         append(tmp_path / "list", texts([1]), FACTS)
+
+
+# ---------------------------------------------------------------- once
+
+
+def put(place: str | os.PathLike[str], number: int, once: str | None) -> int:
+    """Append text `number` under a name."""
+    return append(place, texts([number]), FACTS, once=once)
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_what_has_a_name_is_appended_once(tmp_path: Path, kind: str) -> None:
+    """The version that has the name is returned, whatever the entries are; its facts say the name."""
+    place = str(tmp_path) if kind == "local" else f"memory://{tmp_path.name}-once"
+    assert [put(place, 1, "gpt/10"), put(place, 2, None), put(place, 3, "gpt/20")] == [1, 2, 3]
+    assert [put(place, 4, "gpt/10"), put(place, 5, "gpt/20"), put(place, 1, "gpt/10")] == [1, 3, 1]
+    blacklist = Blacklist.open(place)
+    assert blacklist.version == 3
+    assert held(blacklist) == {("text", key(number)) for number in (1, 2, 3)}
+    assert [one.facts.get("once") for one in versions(open_files(place), 1, 3)] == ["gpt/10", None, "gpt/20"]
+    assert put(place, 4, "gpt/1") == 4
+
+
+def test_the_loser_of_a_number_looks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another writer appends the same between looking and creating."""
+    look = history._number_of
+
+    def late(files: history.Files, once: str, latest: int) -> int:
+        found = look(files, once, latest)
+        monkeypatch.setattr(history, "_number_of", look)
+        assert put(tmp_path, 2, once) == 1
+        return found
+
+    monkeypatch.setattr(history, "_number_of", late)
+    assert put(tmp_path, 1, "name") == 1
+    assert held(Blacklist.open(tmp_path)) == {("text", key(2))}
+
+
+def test_a_name_whose_writer_was_killed_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between segment and json: the next one that appends it completes the version and appends nothing."""
+
+    def killed(files: history.Files, number: int) -> NoReturn:
+        raise KeyboardInterrupt
+
+    put(tmp_path, 1, None)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(history, "_seal", killed)
+        put(tmp_path, 2, "name")
+    assert not (tmp_path / "000002.json").exists()
+    assert put(tmp_path, 2, "name") == 2
+    assert Blacklist.open(tmp_path).version == 2
+    assert list(damages(tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "\ud800", "x" * 1001, 7])
+def test_a_name_is_a_printable_text(tmp_path: Path, name: object) -> None:
+    """And stands in its own argument alone; nothing is written otherwise."""
+    with pytest.raises(ConfigError, match="once: expected a printable text"):
+        append(tmp_path / "a", texts([1]), FACTS, once=name)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="may not hold `once`"):
+        append(tmp_path / "a", texts([1]), {**FACTS, "once": "name"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_long_history_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`once.json` stands for all but the last versions: of those alone the json is read."""
+    monkeypatch.setattr(history, "_TAIL", 5)
+    assert [put(tmp_path, number, f"n{number}") for number in range(1, 14)] == list(range(1, 14))
+    read: list[int] = []
+    one = history.read_version
+
+    def counted(files: history.Files, number: int) -> history.Version:
+        read.append(number)
+        return one(files, number)
+
+    monkeypatch.setattr(history, "read_version", counted)
+    assert [put(tmp_path, 0, f"n{number}") for number in range(1, 14)] == list(range(1, 14))
+    assert len(read) <= 13 * 6
+    assert min(read) > 6
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", "null", "cut", "changed", "of another list", "of a longer list"])
+def test_once_json_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    """Damaged, foreign or of a history that is no longer there, it is made anew, and the answers are the same."""
+    monkeypatch.setattr(history, "_TAIL", 2)
+    place, other = tmp_path / "list", tmp_path / "other"
+    for number in range(1, 8):
+        put(place, number, f"n{number}")
+    for number in range(1, 12 if damage == "of a longer list" else 7):
+        put(other, number, f"o{number}")
+    path = place / "once.json"
+    text = path.read_text()
+    changed = {"cut": text[:-9], "changed": text.replace("n2", "n9")}
+    if damage.startswith("of "):
+        changed[damage] = (other / "once.json").read_text()
+    path.write_text(changed.get(damage, damage))
+    assert [put(place, 0, f"n{number}") for number in range(1, 8)] == list(range(1, 8))
+    assert put(place, 0, "n9") == 8
+    assert put(place, 0, "o1") == 9
+    assert "o1" not in path.read_text()
