@@ -1,0 +1,145 @@
+"""facts.json of a re-score: all numbers of its report, as plain data, the same whoever computes them.
+
+The next re-score's report lays itself over these, so the bins never change within a format. A former re-score whose
+facts are missing, damaged or of another format is left out, and named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from curation.report.rescore_drift import drift
+from curation.report.rescore_later import later_runs
+from curation.report.rescore_mix import suggest
+from curation.report.rescore_spread import BINS, QUANTILES, scored, spreads
+from curation.report.rescore_threshold import Threshold
+
+__all__ = ["FORMAT", "collect_facts", "former_facts", "tokens"]
+
+FORMAT = 1
+MAX_FORMER = 200
+"""Former re-scores that are read, the newest."""
+_SCORED = ("documents", "left_out", "read", "judged", "unread", "not_finite", "tokens", "seconds", "peak_rss_mb")
+
+
+def tokens(number: float) -> str:
+    """`10 B`, `200 k`, `1.25 T`: tokens as people name them."""
+    for limit, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= limit:
+            return f"{number / limit:.4g} {letter}"
+    return f"{number:.0f}"
+
+
+def former_facts(threshold: Threshold) -> tuple[list[dict[str, Any]], list[str]]:
+    """Facts of the lower thresholds of the same training, in their order; and what is missing, as sentences."""
+    found, missing = [], []
+    lower = sorted(
+        one for one in threshold.folder.parent.glob("*/threshold.json") if one.parent.name < threshold.folder.name
+    )
+    for path in lower[-MAX_FORMER:]:
+        if not path.parent.name.isdigit():
+            continue
+        name = f"{tokens(int(path.parent.name))} tokens"
+        try:
+            facts = json.loads((path.parent / "report" / "facts.json").read_text(encoding="utf-8"))
+            if facts["format"] != FORMAT:
+                missing.append(f"The re-score at {name} has facts of format {facts['format']!r}, this is {FORMAT}: it is left out.")
+                continue
+            # What is drawn must be there, or nothing of it is: half a former re-score would look like drift.
+            facts["entry"]["tokens_seen"], facts["distributions"]["all"]["bits_per_byte"]["counts"]  # noqa: B018
+            found.append(facts)
+        except FileNotFoundError:
+            missing.append(f"The re-score at {name} has no facts.json, so it is not compared. Write its report first, then this one again.")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            missing.append(f"The facts.json of the re-score at {name} cannot be read ({type(error).__name__}), so it is not compared.")
+    return found, missing
+
+
+def collect_facts(threshold: Threshold, formers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The facts of a threshold beside those of the former ones; only re-scores that judged documents are compared with."""
+    info = threshold.info
+    distributions = spreads(scored(threshold))
+    judged = [one for one in formers if one["distributions"]["all"]["judged"]]
+    then = judged[-1] if judged else None
+    before = then["distributions"] if then and distributions["all"]["judged"] else None
+    source_by = str(threshold.setting("score").get("source") or "file")
+    return {
+        "format": FORMAT,
+        "training_run": info["training_run"],
+        "threshold": info["threshold"],
+        "every_tokens": info.get("every_tokens"),
+        "entry": {**_ENTRY, **(info.get("entry") or {})},
+        "settings": info.get("settings") or {},
+        "begun": info.get("begun"),
+        "state": threshold.done.get("state") or _state(threshold),
+        "why": threshold.done.get("why"),
+        "end": threshold.done.get("end"),
+        "runs": [_run(one) for one in sorted(threshold.runs, key=lambda one: (one.start, one.run_id))],
+        "decision": threshold.decision,
+        "published": threshold.published,
+        "proposal": threshold.proposal,
+        "bins": {name: {"low": one.low, "width": one.width, "n": one.n} for name, one in BINS.items()},
+        "quantiles": list(QUANTILES),
+        "distributions": distributions,
+        "former": {"threshold": then["threshold"], "entry": then["entry"]} if then and before else None,
+        "drift": drift(before, distributions) if before else None,
+        "guards": _guards(threshold),
+        "mix": [suggest(before, distributions, kind, source_by) for kind in ("source", "language")],
+        "later_runs": later_runs(threshold.root, threshold.published.get("version")),
+    }
+
+
+_ENTRY = {"tokens_seen": 0, "step": None, "checkpoint": "", "checkpoint_sha256": "", "tokenizer": "", "time": ""}
+
+
+def _state(threshold: Threshold) -> str:
+    """How far a threshold without a done marker came."""
+    if threshold.published:
+        return "published"
+    if threshold.decision:
+        return str(threshold.decision.get("decision") or "decided")
+    if threshold.proposal:
+        return "chosen"
+    return "scored" if threshold.runs and all(run.totals for run in threshold.runs) else "scoring"
+
+
+def _run(one: Any) -> dict[str, Any]:
+    return {
+        "run_id": one.run_id,
+        "start": one.start,
+        "there": one.folder.is_dir(),
+        "closed": bool(one.totals),
+        **{name: one.totals.get(name) for name in _SCORED},
+    }
+
+
+def _guards(threshold: Threshold) -> dict[str, Any]:
+    """What was chosen and what held back, in all and by language and source."""
+    names = ("documents", "judged", "high_candidates", "high_chosen", "high_held_back", "low_candidates", "low_chosen", "low_held_back")  # fmt: skip
+    groups = [{key: row.get(key) for key in (*_KEYS, *names)} for row in threshold.groups]
+    totals = {name: sum(int(row[name] or 0) for row in groups) for name in names}
+    few = [row for row in groups if row["too_few"]]
+    return {
+        "totals": totals,
+        "too_few": {"groups": len(few), "judged": sum(int(row["judged"] or 0) for row in few)},
+        "groups": sorted(
+            groups,
+            key=lambda row: (
+                -sum(int(row[f"{end}_{what}"] or 0) for end in ("high", "low") for what in ("chosen", "held_back")),
+                -int(row["documents"] or 0), str(row["language"]), str(row["source"]),
+            ),
+        )[:MAX_GUARD_ROWS],
+        "n_groups": len(groups),
+    }  # fmt: skip
+
+
+MAX_GUARD_ROWS = 500
+_KEYS = ("language", "source", "too_few", "median", "high_limit", "low_limit")
+
+
+def facts_path(folder: Path) -> Path:
+    """Where the facts of a threshold lie."""
+    return folder / "report" / "facts.json"
