@@ -34,7 +34,7 @@ from quality_models.lm_folder import bos_name, digest, tokenizer_files, weight_f
 from quality_models.lm_folder import read_json as read_model_json
 from quality_models.windows import BosRule
 
-__all__ = ["SETTLED_S", "Checkpoint", "GivenTokenizer", "Kind", "Pinned", "look", "pin", "wait_for"]
+__all__ = ["SETTLED_S", "Checkpoint", "GivenTokenizer", "Kind", "Pinned", "held", "look", "pin", "wait_for"]
 
 Kind: TypeAlias = Literal["transformers", "example"]
 
@@ -261,12 +261,26 @@ def pin(
             f"{folder} holds another checkpoint: its {differing[0]} is {found.get(differing[0])!r}, expected "
             f"{wanted[differing[0]]!r}. Delete that folder to score anew, or give the checkpoint that was scored with."
         )
-    if digest([*weight_files(folder), *tokenizer_files(folder)]) != found["folder_sha256"]:
+    return held(folder)
+
+
+def held(folder: Path) -> Pinned:
+    """The checkpoint that a folder holds since it was pinned, whatever has become of the trainer's own.
+
+    Raises:
+        RunError: it holds none, or its files are not what they were.
+    """
+    found = read_json(folder / PINNED)
+    try:
+        now = digest([*weight_files(folder), *tokenizer_files(folder)])
+    except (ValueError, FileNotFoundError):
+        now = ""
+    if now != found["folder_sha256"]:
         raise RunError(
             f"{folder} is not what was held there: the trainer has overwritten its checkpoint in place, or it is damaged. "
             "Delete the folder, and let each checkpoint have a name of its own."
         )
-    return Pinned(folder, checkpoint.kind, checkpoint.sha256, found["bos"], found["positions"])
+    return Pinned(folder, found["kind"], found["sha256"], found["bos"], found["positions"])
 
 
 def _fill(

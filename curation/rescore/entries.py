@@ -1,6 +1,7 @@
 """What the blacklist is given of a re-score: an entry for each chosen text, signed, and for domains where asked for.
 
     table = entries_of(rescore, rescore.scores(), chosen, config, when)
+    table = entries_of_all(rescores, choose(pa.concat_tables(scores), config), ...)      # runs of one threshold together
     version = blacklist.append(path, table, facts)
 
 Nothing is written here. The same documents in another order give the same entries, in another order. Costs a read of the
@@ -10,7 +11,7 @@ domains are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,42 +29,58 @@ from curation.rescore.config import ChooseConfig, DomainConfig
 from curation.rescore.score import Rescore
 from curation.shards import batches
 
-__all__ = ["domains_of", "entries_of"]
+__all__ = ["domains_of", "entries_of", "entries_of_all"]
 
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
 def entries_of(rescore: Rescore, scores: pa.Table, chosen: Chosen, config: ChooseConfig, when: datetime) -> pa.Table:
+    """`entries_of_all` of one run."""
+    return entries_of_all([rescore], [scores], chosen, config, when)
+
+
+def entries_of_all(
+    rescores: Sequence[Rescore], scores: Sequence[pa.Table], chosen: Chosen, config: ChooseConfig, when: datetime
+) -> pa.Table:
     """Entries with the columns of `curation.blacklist.entries.SCHEMA`, and in the metadata how they were signed.
 
     Args:
-        scores: `rescore.scores()`, of which `chosen` speaks.
+        rescores: of one threshold, at least one.
+        scores: `scores()` of each; `chosen` speaks of all of them, one after the other.
         when: time of the entries; with a time zone.
 
     Raises:
         RunError: a shard is not the one that was scored.
         ConfigError: domains are asked for, but cannot come to be.
     """
+    info = rescores[0].info
     expires = None if config.expires_days is None else when + timedelta(days=config.expires_days)
     same = {
-        "training_run": rescore.info["training_run"],
-        "tokens_seen": rescore.info["tokens_seen"],
-        "model": rescore.info["checkpoint_sha256"],
+        "training_run": info["training_run"],
+        "tokens_seen": info["tokens_seen"],
+        "model": info["checkpoint_sha256"],
         "time": when,
         "expires": expires,
         "removed": False,
-        "note": f"scored in run {rescore.run.run_id} at {rescore.info['threshold']:,} tokens",
+        "note": f"scored in {len(rescores)} runs at {info['threshold']:,} tokens",
     }
-    parts = [_texts(rescore, scores, chosen, config, same)]
+    if len(rescores) == 1:
+        same["note"] = _note(rescores[0])
+    together = pa.concat_tables(scores)
+    parts = [_texts(rescores, scores, together, chosen, config, same)]
     if config.domains is not None:
-        if rescore.config.source == "domain" and config.max_share < config.domains.min_share:
+        if rescores[0].config.source == "domain" and config.max_share < config.domains.min_share:
             raise ConfigError(
                 f"domains.min_share ({config.domains.min_share:g}) of a domain must be chosen, but a domain is a source here, "
                 f"and max_share ({config.max_share:g}) chooses less. Score with another `source`, or leave `domains` out."
             )
-        parts.append(_domains(scores, chosen, config, config.domains, same))
+        parts.append(_domains(together, chosen, config, config.domains, same))
     return pa.concat_tables(parts).combine_chunks().replace_schema_metadata({SIGNING: signing_text()})
+
+
+def _note(rescore: Rescore) -> str:
+    return f"scored in run {rescore.run.run_id} at {rescore.info['threshold']:,} tokens"
 
 
 def _table(columns: dict[str, Any], same: dict[str, Any], n: int) -> pa.Table:
@@ -79,23 +96,34 @@ def _table(columns: dict[str, Any], same: dict[str, Any], n: int) -> pa.Table:
 # -- texts -------------------------------------------------------------------------------------
 
 
-def _texts(rescore: Rescore, scores: pa.Table, chosen: Chosen, config: ChooseConfig, same: dict[str, Any]) -> pa.Table:
+def _texts(
+    rescores: Sequence[Rescore], scores: Sequence[pa.Table], together: pa.Table, chosen: Chosen, config: ChooseConfig,
+    same: dict[str, Any],
+) -> pa.Table:  # fmt: skip
     rows = np.flatnonzero(chosen.side)
-    ids = scores.column("text_id").take(pa.array(rows)).combine_chunks().cast(pa.binary()).dictionary_encode()
+    ids = together.column("text_id").take(pa.array(rows)).combine_chunks().cast(pa.binary()).dictionary_encode()
     # Copies of a text are one entry: the first.
     _, first = np.unique(ids.indices.to_numpy(zero_copy_only=False), return_index=True)
     rows = rows[np.sort(first)]
-    taken = scores.take(pa.array(rows)).combine_chunks()
-    signatures = pa.concat_arrays([pa.array([], pa.binary()), *_signed(rescore, taken)])
+    taken = together.take(pa.array(rows)).combine_chunks()
+    ends = np.cumsum([one.num_rows for one in scores])
+    of = np.searchsorted(ends, rows, side="right")
+    signatures = [
+        signed
+        for place, rescore in enumerate(rescores)
+        for signed in _signed(rescore, taken.filter(pa.array(of == place)))
+    ]
+    notes = pa.array([_note(one) for one in rescores], pa.string())
     columns = {
         "kind": pa.repeat(pa.scalar("text"), len(rows)),
         "key": taken.column("text_id"),
         "shown": pa.repeat(pa.scalar(""), len(rows)),
-        "signature": signatures,
+        "signature": pa.concat_arrays([pa.array([], pa.binary()), *signatures]),
         "reason": _reasons(chosen.side[rows]),
         "score": taken.column(config.score),
         "language": taken.column("language"),
         "source": taken.column("source"),
+        "note": notes.take(pa.array(of)),
     }
     return _table(columns, same, len(rows))
 
