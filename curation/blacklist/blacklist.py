@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from curation.blacklist.addresses import host_of, normal_url, parents
 from curation.blacklist.entries import KINDS, SCHEMA, SIGNING, address_key
-from curation.blacklist.files import Files, open_files
+from curation.blacklist.files import Files, LocalFiles, open_files
 from curation.blacklist.history import read_version, segment
 from curation.blacklist.layer import Keys, Layer, keys_of
 from curation.blacklist.snapshot import sum_at, wanted_number
@@ -33,6 +33,8 @@ from curation.errors import ConfigError, InputError
 __all__ = ["Blacklist"]
 
 _TEXT, _URL, _DOMAIN = range(len(KINDS))
+_AT_ONCE = 1 << 20
+_BEGIN = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Blacklist:
@@ -48,6 +50,11 @@ class Blacklist:
         self._at = int(at.timestamp()) * 1_000_000 + at.microsecond
         self._base, self._later = layers
         self._segments: dict[int, pa.ipc.RecordBatchFileReader] = {}
+
+    @property
+    def files(self) -> Files:
+        """Where it lies."""
+        return self._files
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], version: int | None = None, *, at: datetime | None = None) -> Blacklist:
@@ -99,30 +106,45 @@ class Blacklist:
     def lookup_urls(self, urls: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
         """Rows of the entries that hold for pages: of the URL itself, else of the closest domain; -1: int64[n]."""
         found = np.full(len(urls), -1, np.int64)
-        known = set(np.unique(np.concatenate([self._base.kind, self._later.kind])).tolist())
-        if not known & {_URL, _DOMAIN}:
-            return found
-        texts = urls.to_pylist() if isinstance(urls, pa.Array | pa.ChunkedArray) else urls
-        asked = [(row, url) for row, url in enumerate(texts) if url]
-        if _DOMAIN in known:
-            self._find_hosts(asked, found)
-        if _URL in known:
-            normal = [(row, one) for row, url in asked if (one := normal_url(url)) is not None]
-            rows = self._find_words("url", [one for _, one in normal])
-            places = np.array([row for row, _ in normal], np.int64)
-            found[places[rows >= 0]] = rows[rows >= 0]
+        places, rows = self.lookup_domains(urls)
+        found[places[::-1]] = rows[::-1]  # the closest one last
+        pages = self.lookup_pages(urls)
+        return np.where(pages >= 0, pages, found)
+
+    def lookup_pages(self, urls: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> npt.NDArray[np.int64]:
+        """Rows of the entries that hold for exactly these URLs, -1 where none does: int64[n]."""
+        found = np.full(len(urls), -1, np.int64)
+        if self._knows(_URL):
+            normal = [(place, one) for place, url in _told(urls) if (one := normal_url(url)) is not None]
+            places = np.array([place for place, _ in normal], np.int64)
+            found[places] = self._find_words("url", [one for _, one in normal])
         return found
 
-    def _find_hosts(self, asked: list[tuple[int, str]], found: npt.NDArray[np.int64]) -> None:
+    def lookup_domains(
+        self, urls: Sequence[str | None] | pa.Array | pa.ChunkedArray
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """All entries that hold for the domains of pages: places in `urls`, ascending, and rows, those of the closest
+        domain of a page first: int64[m] twice."""
         hosts: dict[str, list[int]] = {}
-        for row, url in asked:
+        for place, url in _told(urls) if self._knows(_DOMAIN) else ():
             host = host_of(url)
             if host is not None:
-                hosts.setdefault(host, []).append(row)
+                hosts.setdefault(host, []).append(place)
         domains = sorted({domain for host in hosts for domain in parents(host)})
         rows = dict(zip(domains, self._find_words("domain", domains).tolist(), strict=True))
-        for host, places in hosts.items():
-            found[places] = next((rows[domain] for domain in parents(host) if rows[domain] >= 0), -1)
+        pairs = [
+            (place, rows[domain])
+            for host, places in hosts.items()
+            for domain in parents(host)
+            if rows[domain] >= 0
+            for place in places
+        ]
+        pairs.sort(key=lambda pair: pair[0])
+        found = np.array(pairs, np.int64).reshape(-1, 2)
+        return found[:, 0], found[:, 1]
+
+    def _knows(self, kind: int) -> bool:
+        return any(np.diff(np.searchsorted(layer.kind, [kind, kind + 1]))[0] > 0 for layer in (self._base, self._later))
 
     def _find_words(self, kind: str, words: Sequence[str]) -> npt.NDArray[np.int64]:
         keys = np.frombuffer(b"".join(address_key(kind, word) for word in words), np.uint8).reshape(-1, 16)
@@ -140,20 +162,65 @@ class Blacklist:
 
     # ------------------------------------------------------------ entries
 
-    def _holding(self) -> npt.NDArray[np.bool_]:
-        """Which rows hold: bool[known keys]."""
-        base = self._base.expires > self._at
+    def _standing(self) -> npt.NDArray[np.bool_]:
+        """Of which keys of the base nothing is said after it: bool[keys of the base]."""
+        standing = np.ones(len(self._base), np.bool_)
         for kind in range(len(KINDS)):
             mine = self._later.kind == kind
             over = self._base.find(kind, (self._later.high[mine], self._later.low[mine]))
-            base[over[over >= 0]] = False
+            standing[over[over >= 0]] = False
+        return standing
+
+    def _holding(self) -> npt.NDArray[np.bool_]:
+        """Which rows hold: bool[known keys]."""
+        base = (self._base.expires > self._at) & self._standing()
         return np.concatenate([base, (self._later.expires > self._at) & ~self._later.removed])
 
-    def rows(self) -> npt.NDArray[np.int64]:
-        """Rows of all entries that hold, in the order of the history: int64[n]."""
+    def rows(self, after: int = 0) -> npt.NDArray[np.int64]:
+        """Rows of all entries that hold, in the order of the history: int64[n].
+
+        Args:
+            after: leave out what this version and those before it said.
+        """
         held = np.flatnonzero(self._holding())
         versions, places = self._place(held)
+        if after:
+            newer = versions > after
+            held, versions, places = held[newer], versions[newer], places[newer]
         return held[np.lexsort((places, versions))]
+
+    def holding(self, entries: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Which of some entries of texts hold: bool[n].
+
+        Args:
+            entries: `entry_numbers` of them, ascending.
+        """
+        found = np.zeros(len(entries), np.bool_)
+        held = np.flatnonzero(self._holding())
+        for start in range(0, len(held), _AT_ONCE) if len(entries) else ():
+            asked = np.sort(self.entry_numbers(held[start : start + _AT_ONCE]))
+            place = np.minimum(np.searchsorted(entries, asked), len(entries) - 1)
+            found[place[entries[place] == asked]] = True
+        return found
+
+    def entry_numbers(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """What names an entry for ever: its version * 2^32 + its row in that segment: uint64[n]."""
+        versions, places = self._place(rows)
+        return (versions.astype(np.uint64) << np.uint64(32)) | places
+
+    def settled(self) -> datetime:
+        """The earliest time at which the same entries of this version hold as do at its time.
+
+        Time of the version, or the last expiry before now if that is later: the same whenever it is asked until the
+        next entry expires, and whatever snapshots there are.
+        """
+        if not self.version:
+            return _BEGIN
+        wrote = datetime.fromisoformat(read_version(self._files, self.version).when)
+        times = np.concatenate([self._base.expires[self._standing()], self._later.expires[~self._later.removed]])
+        past = times[times <= self._at]
+        last = _BEGIN + timedelta(microseconds=int(past.max())) if len(past) else _BEGIN
+        return max(wrote, last)
 
     def missing_in(self, other: Blacklist) -> npt.NDArray[np.int64]:
         """Rows whose keys hold here and not in the other: int64[n], in the order of the history."""
@@ -177,9 +244,15 @@ class Blacklist:
         Raises:
             RunError: a segment is damaged.
         """
-        wanted = self.rows() if rows is None else rows
-        versions, places = self._place(wanted)
-        schema = _schema(columns)
+        names = _schema(columns).names
+        for _, _, batch in self._parts(names, self.rows() if rows is None else rows):
+            yield batch.replace_schema_metadata(None)
+
+    def _parts(
+        self, names: Sequence[str], rows: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[int, npt.NDArray[np.int64], pa.RecordBatch]]:
+        """Entries of some rows in the order of the history: their version, their rows in its segment, their columns."""
+        versions, places = self._place(rows)
         for number in np.unique(versions).tolist():
             mine = np.sort(places[versions == number]).astype(np.int64)
             reader, start = self._segment(number), 0
@@ -187,8 +260,7 @@ class Blacklist:
                 batch = reader.get_batch(index)
                 first, last = np.searchsorted(mine, [start, start + batch.num_rows])
                 if first < last:
-                    part = batch.select(schema.names).take(pa.array(mine[first:last] - start))
-                    yield part.replace_schema_metadata(None)
+                    yield number, mine[first:last], batch.select(names).take(pa.array(mine[first:last] - start))
                 start += batch.num_rows
 
     def take(self, rows: npt.NDArray[np.int64], columns: Sequence[str] | None = None) -> pa.Table:
@@ -203,13 +275,20 @@ class Blacklist:
 
     def signatures(self) -> Iterator[tuple[bytes, pa.RecordBatch]]:
         """Signatures of the entries that hold: how they were made, and batches of `key` and `signature`, none of them null."""
-        rows = self.rows()
+        for signing, _, batch in self.signed(self.rows()):
+            yield signing, batch
+
+    def signed(self, rows: npt.NDArray[np.int64]) -> Iterator[tuple[bytes, npt.NDArray[np.uint64], pa.RecordBatch]]:
+        """Signatures of some rows in the order of the history, as `signatures`, with the numbers of their entries."""
         versions, _ = self._place(rows)
         for number in np.unique(versions).tolist():
-            signing = (self._segment(number).schema.metadata or {}).get(SIGNING)
-            if signing is not None:
-                for batch in self.batches(["key", "signature"], rows[versions == number]):
-                    yield signing, batch.filter(batch.column("signature").is_valid())
+            signing: bytes = (self._segment(number).schema.metadata or {}).get(SIGNING, b"")
+            for _, places, batch in self._parts(["key", "signature"], rows[versions == number]) if signing else ():
+                valid = batch.column("signature").is_valid()
+                there = np.uint64(number << 32) | places.astype(np.uint64)
+                yield signing, there[valid.to_numpy(zero_copy_only=False)], batch.filter(valid)
+            if not isinstance(self._files, LocalFiles):
+                self._segments.pop(number)  # it lies in memory as a whole
 
     def _place(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
         """Version and row in its segment: uint32[n] twice."""
@@ -230,3 +309,9 @@ class Blacklist:
 
 def _schema(columns: Sequence[str] | None) -> pa.Schema:
     return SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
+
+
+def _told(urls: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> list[tuple[int, str]]:
+    """Those that are there, with their places."""
+    texts = urls.to_pylist() if isinstance(urls, pa.Array | pa.ChunkedArray) else urls
+    return [(place, url) for place, url in enumerate(texts) if url]

@@ -17,7 +17,7 @@ from curation.dedup.minhash import choose_bands, signatures
 from curation.dedup.near import NearConfig
 from curation.dedup.sign import Signing
 
-__all__ = ["agreement", "sign_texts", "signing_text"]
+__all__ = ["agreement", "sign_rows", "sign_texts", "signature_places", "signing_text"]
 
 
 def _signing() -> Signing:
@@ -39,14 +39,23 @@ def signing_text() -> bytes:
     return json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
 
 
+def signature_places() -> int:
+    """Numbers in a signature."""
+    return _signing().num_perm
+
+
+def sign_rows(texts: pa.Array) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]:
+    """Signature of each text of a large_string array, uint32[n, num_perm], and whether it has a shingle, bool[n]."""
+    signing = _signing()
+    found = signing.shingles(texts)
+    return signatures(found, signing.num_perm), np.diff(found.offsets) > 0
+
+
 def sign_texts(texts: Sequence[str] | pa.Array) -> pa.Array:
     """Signature of each text, little-endian uint32[num_perm] as binary; null for a text without a shingle."""
     array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-    signing = _signing()
-    found = signing.shingles(array.cast(pa.large_string()))
-    signed = signatures(found, signing.num_perm)
-    empty = np.diff(found.offsets) == 0
-    rows = [None if none else row.astype("<u4").tobytes() for row, none in zip(signed, empty.tolist(), strict=True)]
+    signed, has = sign_rows(array.cast(pa.large_string()))
+    rows = [row.astype("<u4").tobytes() if one else None for row, one in zip(signed, has.tolist(), strict=True)]
     return pa.array(rows, pa.binary())
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from curation.blacklist.files import Files, open_files
+from curation.blacklist.files import Files, LocalFiles, open_files
 from curation.blacklist.history import Version, latest_number, read_version, segment, stem, versions
 from curation.blacklist.layer import Layer, layer_of_batch, merged, numbers_of
 from curation.errors import ConfigError, RunError
@@ -40,20 +40,33 @@ _COLUMNS = {
 
 
 def compact(path: str | os.PathLike[str], version: int | None = None) -> str:
-    """Write the snapshot of a version (default: the latest), unless a good one is there; returns where it lies.
+    """Write the snapshot of a version (default: the latest) and, on this machine's disks, its near index (`near_file`).
+
+    Good ones that are there are left alone.
+
+    Returns:
+        Where the snapshot lies.
 
     Raises:
         ConfigError: there is no such version.
-        RunError: a segment is missing or damaged, or the snapshot cannot be written.
+        RunError: a segment is missing or damaged, or the files cannot be written.
     """
     files = open_files(path)
     number = wanted_number(files, version)
     if not number:
         raise ConfigError(f"the blacklist {files.where} has no entries yet: there is nothing to compact.")
     state = read_version(files, number)
+    if _read(files, number, state.digest) is None:
+        _write(files, number, state.digest)
+    if isinstance(files, LocalFiles):  # elsewhere each machine would fetch it whole, as it fetches the segments
+        from curation.blacklist.near_file import write_near
+
+        write_near(files, number, files)
+    return files.path(f"index-{stem(number)}.arrow")
+
+
+def _write(files: Files, number: int, digest: str) -> None:
     name = f"index-{stem(number)}"
-    if _read(files, number, state.digest) is not None:
-        return files.path(f"{name}.arrow")
     base, later, _ = sum_at(files, number)
     whole = merged([base, later])
     whole = whole.taken(~whole.removed)
@@ -64,9 +77,8 @@ def compact(path: str | os.PathLike[str], version: int | None = None) -> str:
         with made.open("rb") as stream:
             sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
         files.replace(f"{name}.arrow", made)
-    told = {"format": FORMAT, "version": number, "digest": state.digest, "keys": len(whole), "sha256": sha256}
+    told = {"format": FORMAT, "version": number, "digest": digest, "keys": len(whole), "sha256": sha256}
     files.replace_text(f"{name}.json", json.dumps(told, indent=1) + "\n")
-    return files.path(f"{name}.arrow")
 
 
 def wanted_number(files: Files, version: int | None) -> int:
