@@ -88,8 +88,12 @@ def _wrong(path: Path, sha256: str) -> str | None:
 def _packed(pipeline: Pipeline, whole: list[str]) -> Iterator[tuple[Path, str]]:
     """Each manifest by the marker, each table of documents by its manifest, each token file by its own seal."""
     marker = read_json(pipeline.run.pack / "_done.json")
+    folders = [str(Path(one["path"]).parent) for one in marker["packed"]["files"]]
     wrong_beside: set[Path] = set()
-    for name, n_bytes in sorted(marker["files"].items()):  # a token file comes after those beside it
+    # Folder by folder as they were written; in each the token file comes after those beside it.
+    names = sorted(marker["files"], key=lambda name: (folders.index(str(Path(name).parent)), name))
+    for name in names:
+        n_bytes = marker["files"][name]
         path = pipeline.run.pack / name
         if not path.is_file():
             wrong: str | None = "it is missing"

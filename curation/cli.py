@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     function: Callable[[argparse.Namespace], int] = arguments.function
     # What stops services sends SIGTERM: end as on Ctrl-C, with the state written down and the workers gone.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return function(arguments)
     except CorpusmillError as error:
@@ -150,6 +150,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _say(_of_the_system(error) if _is_of_the_system(error) else _fault(error))
         return 1
+    finally:
+        # Of whoever called this inside of a program: its children inherit it. None: it was set outside of Python.
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _say(message: str) -> None:

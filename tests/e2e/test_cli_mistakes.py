@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -158,3 +159,11 @@ def test_configs_lists_what_ships_and_prints_one_to_begin_with(
     assert code == 2
     assert "did you mean 'web'" in err
     assert run_cli(capsys, "configs", "../configs/web")[0] == 2
+
+
+def test_a_program_that_calls_it_keeps_its_own_signals(capsys: pytest.CaptureFixture[str]) -> None:
+    """Workers forked later would inherit ours: one of them, asked to end, raised KeyboardInterrupt and hung for ever."""
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_cli(capsys, "configs")[0] == 0
+    assert run_cli(capsys, "configs", "nothing-like-it")[0] == 2
+    assert signal.getsignal(signal.SIGTERM) is before

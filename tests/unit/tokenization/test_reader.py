@@ -235,6 +235,8 @@ def test_workers_read_it(method: str, path: Path) -> None:
     expected = _total(file)
     with multiprocessing.get_context(method).Pool(2) as pool:
         assert pool.map(_total, [file, file]) == [expected, expected]
+        pool.close()  # so that the workers end by themselves
+        pool.join()
 
 
 def test_no_descriptor_is_left(path: Path) -> None:
