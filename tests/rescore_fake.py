@@ -35,9 +35,13 @@ class Page:
     url: str | None = "https://example.org/page"
 
 
-def make_run(root: Path, run_id: str, pages: Sequence[Page], *, shard_rows: int = 1000, start: str = "2026-05-20T14:23:22Z") -> Run:
+def make_run(
+    root: Path, run_id: str, pages: Sequence[Page], *, shard_rows: int = 1000, start: str = "2026-05-20T14:23:22Z"
+) -> Run:
     """A run whose shards hold the pages."""
-    run = Run.create(root, run_id=run_id, config_text="name: made\nsteps: []\n", config_digest="8c4a0000", inputs=["/data"])
+    run = Run.create(
+        root, run_id=run_id, config_text="name: made\nsteps: []\n", config_digest="8c4a0000", inputs=["/data"]
+    )
     run.update(start=start, state="done", end=start)
     shards = []
     for first in range(0, len(pages), shard_rows):
@@ -101,7 +105,9 @@ def make_threshold(
         published = {"version": version, "digest": "ab" * 32, "entries": 12, "when": "2026-05-20T16:00:00Z"}
         write_json(folder / "published.json", published)
     if state is not None:
-        write_json(folder / "_done.json", {"state": state, "version": version, "counts": {}, "end": "2026-05-20T16:00:01Z"})
+        write_json(
+            folder / "_done.json", {"state": state, "version": version, "counts": {}, "end": "2026-05-20T16:00:01Z"}
+        )
     return folder
 
 
@@ -143,7 +149,9 @@ def _scores(
         {"language": language, "source": source, "documents": n, "rate": k / n}
         for (language, source), (n, k) in sorted(strata.items())
     ]
-    schema = pa.schema([("language", pa.string()), ("source", pa.string()), ("documents", pa.int64()), ("rate", pa.float64())])
+    schema = pa.schema(
+        [("language", pa.string()), ("source", pa.string()), ("documents", pa.int64()), ("rate", pa.float64())]
+    )
     write_table(folder / "plan.arrow", pa.Table.from_pylist(plan, schema=schema))
     judged = whole.num_rows - whole.column("loss").null_count
     write_json(
@@ -162,6 +170,8 @@ def _choose(folder: Path, scores: pa.Table, config: ChooseConfig) -> None:
     rows = np.flatnonzero(chosen.side)
     some = scores.take(pa.array(rows))
     some = some.append_column("side", pa.array(chosen.side[rows])).append_column("score", some.column(config.score))
-    write_table(folder / "chosen" / "chosen.arrow", some.select(CHOSEN_SCHEMA.names).cast(CHOSEN_SCHEMA).combine_chunks())
+    write_table(
+        folder / "chosen" / "chosen.arrow", some.select(CHOSEN_SCHEMA.names).cast(CHOSEN_SCHEMA).combine_chunks()
+    )
     write_table(folder / "chosen" / "groups.arrow", chosen.groups.combine_chunks())
     write_json(folder / "chosen" / "proposal.json", {"counts": chosen.counts()})

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from markupsafe import Markup, escape
 
 from curation.report.charts import ticks
+from curation.report.excerpt import plain
 from curation.report.numbers import short, value
 from curation.report.rescore_spread import Bins
 
@@ -21,7 +22,7 @@ __all__ = ["Axis", "Layer", "axis_row", "bands", "common_axis", "ridge_row", "ri
 
 Doubles = npt.NDArray[np.float64]
 
-ROW_WIDTH, ROW_HEIGHT = 300.0, 42.0
+ROW_WIDTH, ROW_HEIGHT = 300.0, 48.0
 PAD = 4.0
 
 
@@ -33,6 +34,8 @@ class Layer:
     counts: Doubles
     quantiles: Sequence[float]
     """5, 25, 50, 75, 95 percent; empty if there is nothing."""
+    documents: int
+    """That were judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +76,40 @@ def common_axis(bins: Bins, layers: Sequence[Layer]) -> Axis:
     return Axis(bins, first, last)
 
 
-def _outline(layer: Layer, axis: Axis, left: float, right: float, base: float, height: float, top: float) -> str:
-    """The line of a distribution, smoothed over three bins; what lies beyond the axis is gathered at its ends."""
+def _curve(layer: Layer, axis: Axis) -> Doubles:
+    """Share of each bin of the axis, smoothed; what lies beyond the axis is gathered at its ends.
+
+    By a normal kernel of Silverman's width (1986), so that a group of few documents is not drawn as a comb.
+    """
     counts = layer.counts
     inside = counts[axis.first : axis.last + 1].copy()
     inside[0] += counts[: axis.first].sum()
     inside[-1] += counts[axis.last + 1 :].sum()
-    padded = np.pad(inside / max(counts.sum(), 1e-12), 1)
-    part = (padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4
-    step = (right - left) / len(inside)
-    xs = left + (np.arange(len(inside)) + 0.5) * step
-    ys = base - part / top * height
+    spread = (layer.quantiles[3] - layer.quantiles[1]) / 1.34 / axis.bins.width if layer.quantiles else 0.0
+    sigma = min(max(0.9 * spread * max(layer.documents, 1) ** -0.2, 0.7), len(inside) / 8)
+    reach = math.ceil(3 * sigma)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    # Mirrored at both ends: nothing is smoothed away beyond the axis.
+    padded = np.pad(inside, min(reach, len(inside)), mode="symmetric")
+    smooth: Doubles = np.convolve(padded, kernel / kernel.sum(), mode="same")
+    start = min(reach, len(inside))
+    return smooth[start : start + len(inside)] / max(counts.sum(), 1e-12)
+
+
+def _outline(curve: Doubles, left: float, right: float, base: float, height: float, top: float) -> str:
+    """Points of a curve above its base; what is taller than the drawing is cut."""
+    step = (right - left) / len(curve)
+    xs = left + (np.arange(len(curve)) + 0.5) * step
+    ys = base - np.minimum(curve / top, 1.04) * height
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
-    return f"{left:.1f},{base:.1f} {points} {right:.1f},{base:.1f}"
+    return f"{left:.1f},{base:.1f} {left:.1f},{ys[0]:.1f} {points} {right:.1f},{ys[-1]:.1f} {right:.1f},{base:.1f}"
 
 
-def _tallest(layers: Sequence[Layer], axis: Axis) -> float:
-    """Share of the fullest bin of any layer."""
-    found = [float((one.counts[axis.first : axis.last + 1] / one.counts.sum()).max()) for one in layers if one.counts.sum()]
-    return max([*found, 1e-9])
+def _tallest(curves: Sequence[Doubles]) -> float:
+    """What fills the height: the tallest place of any curve, without its ends, where what lies beyond is gathered."""
+    inner = [float(curve[2:-2].max()) for curve in curves if len(curve) > 4]
+    whole = [float(curve.max()) for curve in curves]
+    return max([*(inner if inner and max(inner) > 0.1 * max(whole) else whole), 1e-9])
 
 
 def ridge_row(axis: Axis, now: Layer, formers: Sequence[Layer], chosen: Doubles | None, what: str, unit: str) -> Markup:
@@ -102,16 +120,17 @@ def ridge_row(axis: Axis, now: Layer, formers: Sequence[Layer], chosen: Doubles 
         chosen: documents of each bin that were chosen; None: not shown.
     """
     left, right, base = PAD, ROW_WIDTH - PAD, ROW_HEIGHT - 9
-    top = _tallest([now, *formers], axis)
+    curves = [_curve(one, axis) for one in (*formers, now)]
+    top = _tallest(curves)
     parts = []
     for place, layer in enumerate(formers):
         if layer.counts.sum():
             css = "former last" if place == len(formers) - 1 else "former"
-            points = _outline(layer, axis, left, right, base, base - 3, top)
-            parts.append(f'<polyline class="{css}" points="{points}"><title>{escape(layer.name)}</title></polyline>')
+            points = _outline(curves[place], left, right, base, base - 3, top)
+            parts.append(f'<polyline class="{css}" points="{points}"><title>{_said(layer.name)}</title></polyline>')
     if now.counts.sum():
-        points = _outline(now, axis, left, right, base, base - 3, top)
-        parts.insert(0, f'<polygon class="now" points="{points}"><title>{escape(now.name)}</title></polygon>')
+        points = _outline(curves[-1], left, right, base, base - 3, top)
+        parts.insert(0, f'<polygon class="now" points="{points}"><title>{_said(now.name)}</title></polygon>')
         parts.append(f'<polyline class="now-line" points="{points}"/>')
     if now.quantiles:
         x = axis.x(now.quantiles[2], left, right)
@@ -129,7 +148,7 @@ def _chosen_ticks(axis: Axis, chosen: Doubles, left: float, right: float, base: 
         at = axis.bins.low + (index + 0.5) * axis.bins.width
         x = axis.x(at, left, right)
         title = f"{chosen[index]:,.0f} chosen about {value(round(at, 3))}"
-        parts.append(f'<path class="chosen" d="M{x:.1f} {base + 2:.1f}v6"><title>{escape(title)}</title></path>')
+        parts.append(f'<path class="chosen" d="M{x:.1f} {base + 2:.1f}v6"><title>{_said(title)}</title></path>')
     return parts
 
 
@@ -147,7 +166,9 @@ def axis_row(axis: Axis) -> Markup:
     for number in ticks(axis.low, axis.high, log=False):
         x = axis.x(number, left, right)
         anchor = "start" if x < left + 8 else "end" if x > right - 8 else "middle"
-        parts.append(f'<path class="tick" d="M{x:.1f} 14v4"/><text x="{x:.1f}" y="11" text-anchor="{anchor}">{short(number)}</text>')
+        parts.append(
+            f'<path class="tick" d="M{x:.1f} 14v4"/><text x="{x:.1f}" y="11" text-anchor="{anchor}">{short(number)}</text>'
+        )
     return Markup(
         f'<svg class="ridge scale" viewBox="0 0 {ROW_WIDTH:.0f} 18" aria-hidden="true">{"".join(parts)}</svg>'
     )
@@ -155,23 +176,29 @@ def axis_row(axis: Axis) -> Markup:
 
 def ridges(axis: Axis, layers: Sequence[Layer], unit: str) -> Markup:
     """A ridge for each re-score, the newest at the bottom and filled in colour; its median is marked."""
-    width, label, row = 520.0, 62.0, 40.0
+    width, label, row = 520.0, 62.0, min(max(168.0 / len(layers), 26.0), 60.0)
     left, right = label, width - 8
-    top = _tallest(layers, axis)
-    height = 30 + row * len(layers) + 26
+    curves = [_curve(one, axis) for one in layers]
+    top = _tallest(curves)
+    head = row * 0.6
+    height = head + row * len(layers) + 26
     parts = []
     for number in ticks(axis.low, axis.high, log=False):
         x = axis.x(number, left, right)
         parts.append(f'<path class="grid" d="M{x:.1f} 8V{height - 22:.1f}"/>')
         parts.append(f'<text class="tick" x="{x:.1f}" y="{height - 8:.1f}" text-anchor="middle">{short(number)}</text>')
     for place, layer in enumerate(layers):
-        base = 30 + row * (place + 1)
+        base = head + row * (place + 1)
         css = "now" if place == len(layers) - 1 else "then"
         if layer.counts.sum():
-            points = _outline(layer, axis, left, right, base, row * 1.45, top)
-            parts.append(f'<polygon class="{css} ridge-{css}" points="{points}"><title>{escape(layer.name)}: {escape(_in_words(layer, unit))}</title></polygon>')
+            points = _outline(curves[place], left, right, base, row * 1.5, top)
+            parts.append(
+                f'<polygon class="{css} ridge-{css}" points="{points}"><title>{_said(layer.name)}: {_said(_in_words(layer, unit))}</title></polygon>'
+            )
         parts.append(f'<path class="axis" d="M{left} {base:.1f}H{right}"/>')
-        parts.append(f'<text class="name" x="{left - 8}" y="{base - 3:.1f}" text-anchor="end">{escape(layer.name)}</text>')
+        parts.append(
+            f'<text class="name" x="{left - 8}" y="{base - 3:.1f}" text-anchor="end">{_said(layer.name)}</text>'
+        )
         if layer.quantiles:
             x = axis.x(layer.quantiles[2], left, right)
             parts.append(f'<path class="median" d="M{x:.1f} {base:.1f}v-12"/>')
@@ -206,18 +233,26 @@ def bands(points: Sequence[tuple[float, str, Sequence[float]]], unit: str) -> Ma
     parts = []
     for number in ticks(low, high, log=False):
         parts.append(f'<path class="grid" d="M{left} {y(number):.1f}H{right}"/>')
-        parts.append(f'<text class="tick" x="{left - 6}" y="{y(number) + 4:.1f}" text-anchor="end">{short(number)}</text>')
+        parts.append(
+            f'<text class="tick" x="{left - 6}" y="{y(number) + 4:.1f}" text-anchor="end">{short(number)}</text>'
+        )
     parts += [band("wide-band", 0, 4, "nine tenths of the documents"), band("half-band", 1, 3, "the middle half")]
-    parts.append('<polyline class="middle" points="' + " ".join(f"{x(t):.1f},{y(q[2]):.1f}" for t, _, q in points) + '"/>')
+    parts.append(
+        '<polyline class="middle" points="' + " ".join(f"{x(t):.1f},{y(q[2]):.1f}" for t, _, q in points) + '"/>'
+    )
     end_of_last = -math.inf
     for place, (tokens, name, quantiles) in enumerate(points):
         title = f"{name} tokens: median {value(quantiles[2])} {unit}"
-        parts.append(f'<circle class="dot" cx="{x(tokens):.1f}" cy="{y(quantiles[2]):.1f}" r="3.2"><title>{escape(title)}</title></circle>')
+        parts.append(
+            f'<circle class="dot" cx="{x(tokens):.1f}" cy="{y(quantiles[2]):.1f}" r="3.2"><title>{_said(title)}</title></circle>'
+        )
         half = 3.4 * len(name) + 4
         at = min(max(x(tokens), left + half - 12), right - half + 8)
         is_last = place == len(points) - 1
         if at - half > end_of_last and (is_last or at + half < right - 2 * half):
-            parts.append(f'<text class="tick" x="{at:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{escape(name)}</text>')
+            parts.append(
+                f'<text class="tick" x="{at:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{_said(name)}</text>'
+            )
             end_of_last = at + half
     label = f"Quantiles of {unit} over tokens seen: " + "; ".join(f"{n}: median {value(q[2])}" for _, n, q in points)
     return _svg("ridge tall bands", width, height, label, parts)
@@ -239,12 +274,19 @@ def shares(then: float | None, now: float | None, largest: float, words: tuple[s
     if now is not None:
         parts.append(f'<circle class="dot full" cx="{x(now):.1f}" cy="{y}" r="3.6"/>')
     label = ", ".join(
-        f"{word} {value(round(share, 4), 'share')}" for word, share in zip(words, (then, now), strict=True) if share is not None
+        f"{word} {value(round(share, 4), 'share')}"
+        for word, share in zip(words, (then, now), strict=True)
+        if share is not None
     )
     return _svg("ridge shares", width, 18, label or "not known", parts)
 
 
+def _said(text: str) -> Markup:
+    """Text for an attribute or a title: names come from the crawl."""
+    return escape(plain(text))
+
+
 def _svg(css: str, width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
     return Markup(
-        f'<svg class="{css}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+        f'<svg class="{css}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{_said(label)}">{"".join(parts)}</svg>'
     )

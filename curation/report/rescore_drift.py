@@ -12,7 +12,7 @@ Two checkpoints differ: as the model learns, every distribution falls. So three 
 The index is that of credit scoring: sum (p - q) ln(p / q) over ten classes that hold a tenth of the former documents
 each; below 0.1 steady, from 0.25 on strong (N. Siddiqi, Credit Risk Scorecards, 2006). By chance alone it is
 (1/n + 1/m) times a chi-square number of nine degrees of freedom (B. Yurdakul, Statistical Properties of Population
-Stability Index, 2018): what lies within the 99.9th percentile of that is called steady, whatever its size.
+Stability Index, 2018): what lies within the 99.9th percentile of that is called so, whatever its size.
 The index of the shares of languages or sources says how much the crawl's composition changed.
 """
 
@@ -119,9 +119,13 @@ def _weighted_median(shifts: Sequence[tuple[float, int]]) -> float | None:
 def _kind(then: Mapping[str, Any], now: Mapping[str, Any], common: float | None) -> dict[str, Any]:
     before = {group["name"]: group for group in then["groups"]}
     after = {group["name"]: group for group in now["groups"]}
-    totals = [sum(g["documents"] for g in (*one["groups"], *([one["rest"]] if one["rest"] else []))) for one in (then, now)]
+    totals = [
+        sum(g["documents"] for g in (*one["groups"], *([one["rest"]] if one["rest"] else []))) for one in (then, now)
+    ]
     names = sorted({*before, *after}, key=lambda name: (-_documents(after, name), -_documents(before, name), name))
-    counts = np.array([[_documents(before, name), _documents(after, name)] for name in names], np.float64).reshape(-1, 2)
+    counts = np.array([[_documents(before, name), _documents(after, name)] for name in names], np.float64).reshape(
+        -1, 2
+    )
     rests = np.array([[one["rest"]["documents"] if one["rest"] else 0 for one in (then, now)]], np.float64)
     every = np.concatenate([counts, rests]) if rests.any() else counts
     index = stability(every[:, 0], every[:, 1]) if all(totals) else None
@@ -162,9 +166,15 @@ def _one(
         own_shift=None if common is None else round(b - a - common, 6),
         shape=round(index, 6),
         chance=round(limit, 6),
-        verdict="steady" if index < MODERATE or index <= limit else "moderate" if index < STRONG else "strong",
+        verdict=_verdict(index, limit),
     )
     return row
+
+
+def _verdict(index: float, limit: float) -> str:
+    if index < MODERATE:
+        return "steady"
+    return "within chance" if index <= limit else "moderate" if index < STRONG else "strong"
 
 
 def _share(group: Any, total: int, cut: bool) -> float | None:

@@ -14,10 +14,10 @@ from typing import Any
 from curation.report.rescore_drift import drift
 from curation.report.rescore_later import later_runs
 from curation.report.rescore_mix import suggest
-from curation.report.rescore_spread import BINS, QUANTILES, scored, spreads
+from curation.report.rescore_spread import BINS, KINDS, QUANTILES, scored, spreads
 from curation.report.rescore_threshold import Threshold
 
-__all__ = ["FORMAT", "collect_facts", "former_facts", "tokens"]
+__all__ = ["FORMAT", "collect_facts", "facts_path", "former_facts", "read_facts", "tokens"]
 
 FORMAT = 1
 MAX_FORMER = 200
@@ -33,6 +33,32 @@ def tokens(number: float) -> str:
     return f"{number:.0f}"
 
 
+def read_facts(folder: Path) -> dict[str, Any]:
+    """facts.json of a threshold.
+
+    Raises:
+        OSError: there is none.
+        ValueError: it is damaged, or of another format.
+    """
+    facts = json.loads(facts_path(folder).read_text(encoding="utf-8"))
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise ValueError(
+            f"expected format {FORMAT}, found {facts.get('format') if isinstance(facts, dict) else None!r}"
+        )
+    # Half a former re-score would look like drift.
+    if absent := [name for name in _NEEDED if not isinstance(facts.get(name), _NEEDED[name])]:
+        raise ValueError(f"it lacks {', '.join(absent)}")
+    if set(facts["distributions"]) != {"all", *KINDS} or "tokens_seen" not in facts["entry"]:
+        raise ValueError("its distributions or its entry are not whole")
+    return facts
+
+
+_NEEDED: dict[str, type] = {
+    "training_run": str, "threshold": int, "entry": dict, "state": str, "guards": dict, "decision": dict, "published": dict,
+    "distributions": dict,
+}  # fmt: skip
+
+
 def former_facts(threshold: Threshold) -> tuple[list[dict[str, Any]], list[str]]:
     """Facts of the lower thresholds of the same training, in their order; and what is missing, as sentences."""
     found, missing = [], []
@@ -44,17 +70,13 @@ def former_facts(threshold: Threshold) -> tuple[list[dict[str, Any]], list[str]]
             continue
         name = f"{tokens(int(path.parent.name))} tokens"
         try:
-            facts = json.loads((path.parent / "report" / "facts.json").read_text(encoding="utf-8"))
-            if facts["format"] != FORMAT:
-                missing.append(f"The re-score at {name} has facts of format {facts['format']!r}, this is {FORMAT}: it is left out.")
-                continue
-            # What is drawn must be there, or nothing of it is: half a former re-score would look like drift.
-            facts["entry"]["tokens_seen"], facts["distributions"]["all"]["bits_per_byte"]["counts"]  # noqa: B018
-            found.append(facts)
+            found.append(read_facts(path.parent))
         except FileNotFoundError:
-            missing.append(f"The re-score at {name} has no facts.json, so it is not compared. Write its report first, then this one again.")
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            missing.append(f"The facts.json of the re-score at {name} cannot be read ({type(error).__name__}), so it is not compared.")
+            missing.append(
+                f"The re-score at {name} has no facts.json, so it is not compared. Write its report first, then this one again."
+            )
+        except (OSError, ValueError) as error:
+            missing.append(f"The facts.json of the re-score at {name} cannot be used, so it is not compared: {error}.")
     return found, missing
 
 
@@ -97,8 +119,15 @@ _ENTRY = {"tokens_seen": 0, "step": None, "checkpoint": "", "checkpoint_sha256":
 
 def _state(threshold: Threshold) -> str:
     """How far a threshold without a done marker came."""
+    rejected = threshold.decision.get("decision") == "rejected"
     if threshold.published:
-        return "published"
+        return (
+            "published"
+            if threshold.published.get("version") is not None
+            else "rejected"
+            if rejected
+            else "nothing_chosen"
+        )
     if threshold.decision:
         return str(threshold.decision.get("decision") or "decided")
     if threshold.proposal:

@@ -5,8 +5,6 @@ A function of the facts of each threshold; one without facts is listed by its nu
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from markupsafe import Markup
 
 from curation.report.build import template_environment
 from curation.report.rescore_charts import bands
-from curation.report.rescore_facts import FORMAT, tokens
+from curation.report.rescore_facts import read_facts, tokens
 from curation.report.rescore_view import when
 from curation.run import publish
 
@@ -61,13 +59,11 @@ def _is_threshold(folder: Path) -> bool:
 
 def _row(folder: Path) -> dict[str, Any]:
     """A re-score: its folder's name, its tokens, its facts (None: there are none that can be read)."""
-    facts: Any = None
+    facts: dict[str, Any] | None
     try:
-        facts = json.loads((folder / "report" / "facts.json").read_text(encoding="utf-8"))
+        facts = read_facts(folder)
     except (OSError, ValueError):
-        facts = None
-    if not isinstance(facts, Mapping) or facts.get("format") != FORMAT:
-        facts = None
+        facts = None  # the page says that there is no report
     return {
         "folder": folder.name,
         "threshold": int(folder.name),

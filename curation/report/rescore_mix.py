@@ -123,7 +123,7 @@ def paste(found: Mapping[str, Any], source_by: str) -> tuple[str, str]:
         named = [row for row in ranked if row["name"].partition("_")[0] != "und"]
     else:
         named = [row for row in ranked if row["name"]]
-    named = named[:MAX_NAMED]
+    named = [row for row in named[:MAX_NAMED] if row["suggested"] > 0]
     names = {row["name"] for row in named}
     others = [row["suggested"] for row in ranked if row["name"] not in names]
     others += [found["rest"]["suggested"]] if found["rest"] else []
@@ -134,8 +134,7 @@ def paste(found: Mapping[str, Any], source_by: str) -> tuple[str, str]:
     else:
         weights = {glob.escape(row["name"]): row["suggested"] for row in named}
     if others:
-        weights["*"] = round(math.fsum(others), 6)
-    weights = {pattern: weight for pattern, weight in weights.items() if weight > 0}
+        weights["*"] = max(round(math.fsum(others), 6), 1e-6)
     mix = {"pack": {"mix": {"by": kind, "weights": weights}}}
     text: str = yaml.safe_dump(mix, sort_keys=False, width=1_000_000, allow_unicode=False)
     return text, ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+
 from curation.report.build import template_environment
 from curation.report.rescore_facts import collect_facts, facts_path, former_facts, tokens
 from curation.report.rescore_index import style, write_index

@@ -73,7 +73,9 @@ def sample_chosen(threshold: Threshold, score: str) -> list[SampleList]:
         picked.append((f"{name}, by chance", f"of the other {len(others):,}", by_chance.tolist(), False))
     read = _read(threshold, sorted({row for _, _, rows, _ in picked for row in rows}))
     return [
-        SampleList(title, note, [read[row] for row in rows if row in read], opened, sum(row not in read for row in rows))
+        SampleList(
+            title, note, [read[row] for row in rows if row in read], opened, sum(row not in read for row in rows)
+        )
         for title, note, rows, opened in picked
         if rows
     ]
@@ -108,7 +110,9 @@ def _read(threshold: Threshold, rows: Sequence[int]) -> dict[int, ChosenSample]:
     return found
 
 
-def _places(shards: Sequence[Shard], run_id: str, table: Sequence[dict[str, object]], rows: Sequence[int]) -> dict[int, Place]:
+def _places(
+    shards: Sequence[Shard], run_id: str, table: Sequence[dict[str, object]], rows: Sequence[int]
+) -> dict[int, Place]:
     """Where the rows of one run stand."""
     numbers = {shard.name: number for number, shard in enumerate(shards)}
     return {

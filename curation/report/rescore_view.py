@@ -127,7 +127,9 @@ class View:
     formers: Sequence[str]
 
 
-def view_of(facts: Mapping[str, Any], formers: Sequence[Mapping[str, Any]], problems: Sequence[str], missing: Sequence[str]) -> View:
+def view_of(
+    facts: Mapping[str, Any], formers: Sequence[Mapping[str, Any]], problems: Sequence[str], missing: Sequence[str]
+) -> View:
     """The view of a re-score.
 
     Args:
@@ -151,7 +153,10 @@ def view_of(facts: Mapping[str, Any], formers: Sequence[Mapping[str, Any]], prob
         spreads=[_spread_table(facts, drawn, kind) for kind in ("language", "source", "run")],
         drifts=drifts,
         mixes=[_mix_table(one) for one in facts["mix"]],
-        guards=[{**row, "short": _name("source", row["source"] or "")} for row in facts["guards"]["groups"][:MAX_ROWS + MAX_MORE]],
+        guards=[
+            {**row, "short": _name("source", row["source"] or "")}
+            for row in facts["guards"]["groups"][: MAX_ROWS + MAX_MORE]
+        ],
         formers=[tokens(one["threshold"]) for one in drawn],
     )
 
@@ -175,7 +180,7 @@ def _name(kind: str, name: str) -> tuple[str, str]:
 
 def _layer(group: Mapping[str, Any], score: str, name: str) -> Layer:
     found = group[score]
-    return Layer(name, dense(BINS[score], found["counts"]), found["quantiles"])
+    return Layer(name, dense(BINS[score], found["counts"]), found["quantiles"], group["judged"])
 
 
 def _at(facts: Mapping[str, Any]) -> str:
@@ -215,7 +220,10 @@ def _spread_table(facts: Mapping[str, Any], formers: Sequence[Mapping[str, Any]]
         layers = [_layer(one, score, "") for one in shown[:MAX_ROWS]]
         layers += [_layer(one[g["name"]], score, "") for one, _ in before for g in shown[:MAX_ROWS] if g["name"] in one]
         axes[score] = common_axis(BINS[score], layers)
-    rows = [_spread_row(facts, group, kind, before, axes, started.get(group["name"], "") if kind == "run" else "") for group in shown]
+    rows = [
+        _spread_row(facts, group, kind, before, axes, started.get(group["name"], "") if kind == "run" else "")
+        for group in shown
+    ]
     more = rows[MAX_ROWS:]
     left = groups[MAX_ROWS + MAX_MORE :]
     n = len(groups) + (found["rest"]["groups"] if found["rest"] else 0)
@@ -238,7 +246,9 @@ def _spread_row(
     for score, unit in _UNITS.items():
         layers = [_layer(one, score, at) for one, at in formers]
         chosen = dense(BINS[score], group[score]["chosen"]) if "chosen" in group[score] else None
-        pictures[score] = ridge_row(axes[score], _layer(group, score, _at(facts)), layers, chosen, f"{name}, {unit}", unit)
+        pictures[score] = ridge_row(
+            axes[score], _layer(group, score, _at(facts)), layers, chosen, f"{name}, {unit}", unit
+        )
     own, last = group["bits_per_byte"]["quantiles"], formers[-1][0]["bits_per_byte"]["quantiles"] if formers else []
     return SpreadRow(
         name=name,
@@ -275,7 +285,9 @@ def _drift_table(facts: Mapping[str, Any], kind: str) -> DriftTable:
         )  # fmt: skip
     word = "" if index is None else "steady" if index < MODERATE else "moderate" if index < STRONG else "strong"
     sentence = "" if index is None else f"Shares of {kind}s: index {index:.2f}, {word}."
-    return DriftTable(kind, f"by {kind}", sentence, rows[:MAX_ROWS], rows[MAX_ROWS:], max(0, len(found["groups"]) - len(rows)))
+    return DriftTable(
+        kind, f"by {kind}", sentence, rows[:MAX_ROWS], rows[MAX_ROWS:], max(0, len(found["groups"]) - len(rows))
+    )
 
 
 def _percent(part: float | None) -> str:
@@ -289,7 +301,9 @@ def _mix_table(found: Mapping[str, Any]) -> MixTable:
     ranked = sorted(found["groups"], key=lambda row: (-(row["suggested"] or row["share"]), row["name"]))
     for row in ranked[: MAX_ROWS + MAX_MORE]:
         name, title = _name(kind, row["name"])
-        fell = "" if row["fell"] is None else f"{row['fell']:+.3f} ± {2 * row['error']:.3f}".replace("-", "\N{MINUS SIGN}")
+        fell = (
+            "" if row["fell"] is None else f"{row['fell']:+.3f} ± {2 * row['error']:.3f}".replace("-", "\N{MINUS SIGN}")
+        )
         factor = "" if not row["suggested"] or not row["share"] else f"× {row['suggested'] / row['share']:.2f}"
         rows.append(MixRow(name, title, _percent(row["share"]), _percent(row["suggested"]), factor, fell,
                            shares(row["share"], row["suggested"], largest, ("before", "suggested"))))  # fmt: skip
@@ -307,15 +321,24 @@ def _alarms(facts: Mapping[str, Any], problems: Sequence[str], missing: Sequence
     bad = [Alarm("bad", text) for text in problems]
     look = [Alarm("look", text) for text in missing]
     look += [
-        Alarm("look", f"{noun(one['not_finite'], 'document')} of run {one['run_id']} had a score that is not finite: is the checkpoint sound?")
+        Alarm(
+            "look",
+            f"{noun(one['not_finite'], 'document')} of run {one['run_id']} had a score that is not finite: is the checkpoint sound?",
+        )
         for one in facts["runs"]
         if one["not_finite"]
     ]
-    look += [Alarm("look", f"Run {one['run_id']} is gone: its scores stay, its texts cannot be shown.") for one in facts["runs"] if not one["there"]]
+    look += [
+        Alarm("look", f"Run {one['run_id']} is gone: its scores stay, its texts cannot be shown.")
+        for one in facts["runs"]
+        if not one["there"]
+    ]
     totals = facts["guards"]["totals"]
     held, candidates = (sum(totals[f"{end}_{what}"] for end in ("high", "low")) for what in ("held_back", "candidates"))
     if held:
-        look.append(Alarm("look", f"The guard max_share held back {count(held)} of {noun(candidates, 'candidate')}.", "guards"))
+        look.append(
+            Alarm("look", f"The guard max_share held back {count(held)} of {noun(candidates, 'candidate')}.", "guards")
+        )
     everything = facts["distributions"]["all"]
     if everything["read"] and not everything["judged"]:
         look.append(Alarm("look", "No document could be judged: every score is missing, or of too few tokens."))
@@ -325,9 +348,19 @@ def _alarms(facts: Mapping[str, Any], problems: Sequence[str], missing: Sequence
             strong = [_name(kind, row["name"])[0] for row in found["groups"] if row["verdict"] == "strong"]
             if strong:
                 more = f" and {len(strong) - 3} more" if len(strong) > 3 else ""
-                look.append(Alarm("look", f"The shape of the scores changed strongly in {', '.join(strong[:3])}{more}.", "drift"))
+                look.append(
+                    Alarm(
+                        "look", f"The shape of the scores changed strongly in {', '.join(strong[:3])}{more}.", "drift"
+                    )
+                )
             if found["shares"] is not None and found["shares"] >= STRONG:
-                look.append(Alarm("look", f"The shares of {kind}s are not those of the former crawl (index {found['shares']:.2f}).", "drift"))
+                look.append(
+                    Alarm(
+                        "look",
+                        f"The shares of {kind}s are not those of the former crawl (index {found['shares']:.2f}).",
+                        "drift",
+                    )
+                )
     return bad + look
 
 
@@ -337,4 +370,6 @@ def when(text: Any) -> str:
         found = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
     except ValueError:
         return str(text or "")
-    return found.strftime("%Y-%m-%d %H:%M") + (" UTC" if found.utcoffset() is not None and not found.utcoffset() else "")
+    return found.strftime("%Y-%m-%d %H:%M") + (
+        " UTC" if found.utcoffset() is not None and not found.utcoffset() else ""
+    )
