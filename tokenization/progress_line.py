@@ -166,7 +166,9 @@ def _count(name: str, value: Any) -> int:
     except TypeError:
         number = -1
     if isinstance(value, bool) or not 0 <= number < 2**63:
-        raise ValueError(f"{name}: expected a whole number from 0 to 2^63 - 1, found {value!r:.60}")
+        huge = isinstance(value, int) and value.bit_length() > 100  # Python refuses to write some of them
+        found = f"one of {value.bit_length()} bits" if huge else f"{value!r:.60}"
+        raise ValueError(f"{name}: expected a whole number from 0 to 2^63 - 1, found {found}")
     return number
 
 

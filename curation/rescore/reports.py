@@ -50,7 +50,7 @@ def record(ledger_path: str | os.PathLike[str], report: Mapping[str, Any]) -> En
     ledger = ProgressLedger(ledger_path)
     try:
         entry = _entry(report, ledger.path.parent)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # a list in a list in a list ...
         raise InputError(f"progress report: {error}. Nothing of it was written to {ledger.path}.") from None
     try:
         return ledger.add(entry)
