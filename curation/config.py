@@ -387,6 +387,8 @@ class Environment:
     """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
     debug: bool = False
     """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
+    airflow_login: str | None = None
+    """CORPUSMILL_AIRFLOW_LOGIN, as `user:password`: with it `corpusmill progress --notify` tells Airflow."""
 
 
 def environment() -> Environment:
@@ -396,4 +398,5 @@ def environment() -> Environment:
         root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
         configs=Path(configs) if configs else None,
         debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
+        airflow_login=os.environ.get("CORPUSMILL_AIRFLOW_LOGIN") or None,
     )
