@@ -87,7 +87,8 @@ def make_threshold(
             "training_run": training, "threshold": threshold, "every_tokens": 10_000_000_000,
             "entry": {
                 "tokens_seen": threshold + 12_345_678, "step": threshold // 4_194_304, "checkpoint": f"step-{threshold}",
-                "checkpoint_sha256": hashlib.sha256(str(threshold).encode()).hexdigest(), "tokenizer": "d1e2", "time": "2026-05-20T14:23:22Z",
+                "checkpoint_sha256": hashlib.sha256(str(threshold).encode()).hexdigest(), "tokenizer": "d1e2",
+                "time": "2026-05-20T14:23:22Z",
             },
             "settings": settings or {"score": {"source": "domain" if domain else "file"}, "choose": config.model_dump(mode="json")},
             "runs": [run_id for run_id, _ in runs], "begun": "2026-05-20T15:00:00Z",

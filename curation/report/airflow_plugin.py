@@ -3,8 +3,8 @@
 The page shows text from the crawl, so the browser is told to run and load nothing; only who may read the DAG's runs may
 read it; and whatever the address says, a file is served only if it is the report of a run under the root whose run.json
 names this very DAG run. The tab of the DAG `rescore` leads to the re-scores of a training, all of them: a run of that DAG
-may work on several thresholds, or find none to work on. Who may read its runs may read these. Every Airflow process, each task too, imports this module: FastAPI comes in only when the API
-server asks for the app.
+may work on several thresholds, or find none to work on, and who may read its runs may read these. Every Airflow process,
+each task too, imports this module: FastAPI comes in only when the API server asks for the app.
 """
 
 from __future__ import annotations

@@ -192,9 +192,8 @@ def ridges(axis: Axis, layers: Sequence[Layer], unit: str) -> Markup:
         css = "now" if place == len(layers) - 1 else "then"
         if layer.counts.sum():
             points = _outline(curves[place], left, right, base, row * 1.5, top)
-            parts.append(
-                f'<polygon class="{css} ridge-{css}" points="{points}"><title>{_said(layer.name)}: {_said(_in_words(layer, unit))}</title></polygon>'
-            )
+            title = _said(f"{layer.name}: {_in_words(layer, unit)}")
+            parts.append(f'<polygon class="{css} ridge-{css}" points="{points}"><title>{title}</title></polygon>')
         parts.append(f'<path class="axis" d="M{left} {base:.1f}H{right}"/>')
         parts.append(
             f'<text class="name" x="{left - 8}" y="{base - 3:.1f}" text-anchor="end">{_said(layer.name)}</text>'

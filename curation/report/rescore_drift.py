@@ -174,7 +174,7 @@ def _one(
 def _verdict(index: float, limit: float) -> str:
     if index < MODERATE:
         return "steady"
-    return "within chance" if index <= limit else "moderate" if index < STRONG else "strong"
+    return "chance" if index <= limit else "moderate" if index < STRONG else "strong"
 
 
 def _share(group: Any, total: int, cut: bool) -> float | None:

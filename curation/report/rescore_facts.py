@@ -147,7 +147,8 @@ def _run(one: Any) -> dict[str, Any]:
 
 def _guards(threshold: Threshold) -> dict[str, Any]:
     """What was chosen and what held back, in all and by language and source."""
-    names = ("documents", "judged", "high_candidates", "high_chosen", "high_held_back", "low_candidates", "low_chosen", "low_held_back")  # fmt: skip
+    ends = [f"{end}_{what}" for end in ("high", "low") for what in ("candidates", "chosen", "held_back")]
+    names = ("documents", "judged", *ends)
     groups = [{key: row.get(key) for key in (*_KEYS, *names)} for row in threshold.groups]
     totals = {name: sum(int(row[name] or 0) for row in groups) for name in names}
     few = [row for row in groups if row["too_few"]]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from curation.report.rescore_later import later_runs
 from curation.run import write_json
+from curation.shards import write_table
 
 
 def run(
@@ -52,6 +55,27 @@ def test_runs_of_this_version_or_a_later_one_count(tmp_path: Path) -> None:
     ]
     assert found[0]["dropped"] == {"blacklisted.near": 1, "blacklisted.text": 2}
     assert (found[0]["documents"], found[0]["kept"]) == (10, 7)
+
+
+def test_what_entries_of_this_version_did_is_told_apart(tmp_path: Path) -> None:
+    """By the entry that decided; a document that an older entry dropped is not counted, whatever else speaks of it."""
+
+    def match(kind: str, entry: str) -> dict[str, Any]:
+        return {"kind": kind, "entry": entry, "reason": "rescore.high_loss", "score": "4.2", "what": "x"}
+
+    rows = [
+        {"reason": "blacklisted.text", "matches": [match("text", "3/0"), match("domain", "2/7")]},
+        {"reason": "blacklisted.text", "matches": [match("text", "1/5"), match("domain", "3/7")]},
+        {"reason": "blacklisted.near", "matches": [match("near", "30/1")]},
+        {"reason": "blacklisted.domain", "matches": [match("domain", "3/7")]},
+        {"reason": None, "matches": [match("url", "3/9")]},
+        {"reason": None, "matches": None},
+    ]
+    step = run(tmp_path, "some") / "steps" / "05-blacklisted-0a1b2c3d"
+    write_table(step / "00000-000.arrow", pa.Table.from_pylist(rows))
+    assert later_runs(tmp_path, 3)[0]["by_this"] == 2
+    write_table(step / "00001-000.arrow", pa.table({"reason": ["blacklisted.text"]}))
+    assert later_runs(tmp_path, 3)[0]["by_this"] is None
 
 
 def test_without_a_version_nothing_was_lost(tmp_path: Path) -> None:

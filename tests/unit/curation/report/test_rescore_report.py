@@ -135,7 +135,7 @@ def test_it_is_a_function_of_what_lies_there(tmp_path: Path) -> None:
     write_json(tmp_path / "runs" / "later" / "run.json", {"run_id": "later", "start": "2026-06-01T00:00:00Z"})
     write_json(step / "_step.json", {"config": {"version": 2}})
     write_json(step / "_done.json", {"docs_in": 1000, "docs_kept": 969, "dropped": {"blacklisted.near": 31}})
-    assert "1,000 31 3.1 % near 31" in Look(write_rescore_report(folder)).words
+    assert "1,000 31 3.1 % 0 near 31" in Look(write_rescore_report(folder)).words
 
 
 def test_the_first_one_says_that_it_is(tmp_path: Path) -> None:
@@ -234,7 +234,8 @@ def test_many_languages_and_sources(tmp_path: Path) -> None:
 
 
 HOSTILE = [
-    "</style><script>alert(1)</script><img src=x onerror=alert(1)>", "{{ 7 * 7 }} {% raw %} <!-- -->", "abc \u202edlrow\u202c \u2066x\u2069",
+    "</style><script>alert(1)</script><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }} {% raw %} <!-- -->", "abc \u202edlrow\u202c \u2066x\u2069",
     "nul \x00 escape \x1b[31m \x7f", "A" * 100_000, """'"><a href="javascript:alert(1)" onclick='x'>""", "\u0301" * 300, " \n\n\t",
 ]  # fmt: skip
 
