@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from curation.chunks import cut, items_of
-from curation.errors import ConfigError, CorpusmillError, RunError
+from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.launch import Progress
 from curation.pipeline import Pipeline
 from curation.pool import Pool
@@ -124,8 +124,6 @@ def _open(settings: RescoreSettings) -> list[Threshold]:
 
 def take_reports(settings: RescoreSettings, reports: Iterable[Any]) -> dict[str, int]:
     """Put what events told of the training into its ledger, each once; wrong ones and other trainings' are passed over."""
-    from curation.rescore.reports import record
-
     counts = Counter(reports=0, recorded=0, known=0, wrong=0, others=0)
     for told_of in reports:
         counts["reports"] += 1
@@ -135,9 +133,11 @@ def take_reports(settings: RescoreSettings, reports: Iterable[Any]) -> dict[str,
         elif told_of.get("training_run") != settings.training.run:
             counts["others"] += 1
         else:
+            from curation.rescore.reports import record
+
             try:
                 counts["known" if record(settings.training.ledger, told_of) is None else "recorded"] += 1
-            except (ConfigError, TokenizationError) as error:
+            except (ConfigError, InputError, TokenizationError) as error:
                 counts["wrong"] += 1
                 log.warning("an event tells what cannot be: %s", error)
     return dict(counts)
