@@ -93,7 +93,8 @@ def _curve(layer: Layer, axis: Axis) -> Doubles:
     padded = np.pad(inside, min(reach, len(inside)), mode="symmetric")
     smooth: Doubles = np.convolve(padded, kernel / kernel.sum(), mode="same")
     start = min(reach, len(inside))
-    return smooth[start : start + len(inside)] / max(counts.sum(), 1e-12)
+    part: Doubles = smooth[start : start + len(inside)] / max(counts.sum(), 1e-12)
+    return part
 
 
 def _outline(curve: Doubles, left: float, right: float, base: float, height: float, top: float) -> str:
@@ -239,22 +240,27 @@ def bands(points: Sequence[tuple[float, str, Sequence[float]]], unit: str) -> Ma
     parts.append(
         '<polyline class="middle" points="' + " ".join(f"{x(t):.1f},{y(q[2]):.1f}" for t, _, q in points) + '"/>'
     )
+    parts += _marks([(x(tokens), y(quantiles[2]), name) for tokens, name, quantiles in points], left, right, bottom)
+    label = f"Quantiles of {unit} over tokens seen: " + "; ".join(f"{n}: median {value(q[2])}" for _, n, q in points)
+    return _svg("ridge tall bands", width, height, label, parts)
+
+
+def _marks(medians: Sequence[tuple[float, float, str]], left: float, right: float, bottom: float) -> list[str]:
+    """A dot for each re-score, and below as many of their names as there is room for, the last one always."""
+    parts = []
     end_of_last = -math.inf
-    for place, (tokens, name, quantiles) in enumerate(points):
-        title = f"{name} tokens: median {value(quantiles[2])} {unit}"
-        parts.append(
-            f'<circle class="dot" cx="{x(tokens):.1f}" cy="{y(quantiles[2]):.1f}" r="3.2"><title>{_said(title)}</title></circle>'
-        )
+    for place, (x, y, name) in enumerate(medians):
+        title = _said(f"{name} tokens")
+        parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.2"><title>{title}</title></circle>')
         half = 3.4 * len(name) + 4
-        at = min(max(x(tokens), left + half - 12), right - half + 8)
-        is_last = place == len(points) - 1
+        at = min(max(x, left + half - 12), right - half + 8)
+        is_last = place == len(medians) - 1
         if at - half > end_of_last and (is_last or at + half < right - 2 * half):
             parts.append(
                 f'<text class="tick" x="{at:.1f}" y="{bottom + 18:.1f}" text-anchor="middle">{_said(name)}</text>'
             )
             end_of_last = at + half
-    label = f"Quantiles of {unit} over tokens seen: " + "; ".join(f"{n}: median {value(q[2])}" for _, n, q in points)
-    return _svg("ridge tall bands", width, height, label, parts)
+    return parts
 
 
 def shares(then: float | None, now: float | None, largest: float, words: tuple[str, str]) -> Markup:

@@ -59,7 +59,8 @@ def _classes(then: Doubles, now: Doubles) -> tuple[Doubles, Doubles]:
     # A bin that ends on a tenth must end the class, whatever the sum's last digit.
     place = np.minimum(np.floor((cumulative - then / then.sum() / 2) * CLASSES + 1e-9).astype(np.int64), CLASSES - 1)
     used, of = np.unique(np.maximum(place, 0), return_inverse=True)
-    return np.bincount(of, then, len(used)), np.bincount(of, now, len(used))
+    first, second = (np.bincount(of, counts, len(used)).astype(np.float64) for counts in (then, now))
+    return first, second
 
 
 def drift(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

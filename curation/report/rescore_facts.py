@@ -17,11 +17,21 @@ from curation.report.rescore_mix import suggest
 from curation.report.rescore_spread import BINS, KINDS, QUANTILES, scored, spreads
 from curation.report.rescore_threshold import Threshold
 
-__all__ = ["FORMAT", "collect_facts", "facts_path", "former_facts", "read_facts", "tokens"]
+__all__ = [
+    "FORMAT",
+    "MAX_BEHIND",
+    "collect_facts",
+    "facts_path",
+    "former_facts",
+    "read_facts",
+    "read_summary",
+    "summary_of",
+    "tokens",
+]
 
 FORMAT = 1
-MAX_FORMER = 200
-"""Former re-scores that are read, the newest."""
+MAX_BEHIND = 3
+"""Former re-scores that are drawn group by group, and compared with."""
 _SCORED = ("documents", "left_out", "read", "judged", "unread", "not_finite", "tokens", "seconds", "peak_rss_mb")
 
 
@@ -40,7 +50,28 @@ def read_facts(folder: Path) -> dict[str, Any]:
         OSError: there is none.
         ValueError: it is damaged, or of another format.
     """
-    facts = json.loads(facts_path(folder).read_text(encoding="utf-8"))
+    facts = _checked(facts_path(folder))
+    if set(facts["distributions"]) != {"all", *KINDS}:
+        raise ValueError("its distributions are not whole")
+    return facts
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """summary.json of a threshold: of facts.json the few kB that a page about many re-scores needs. Raises as `read_facts`."""
+    path = facts_path(folder).with_name("summary.json")
+    return _checked(path) if path.exists() else summary_of(read_facts(folder))
+
+
+def summary_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What summary.json holds of the facts."""
+    found = {name: facts[name] for name in ("format", *_NEEDED)}
+    found["guards"] = {"totals": facts["guards"]["totals"]}
+    found["distributions"] = {"all": facts["distributions"]["all"]}
+    return found
+
+
+def _checked(path: Path) -> dict[str, Any]:
+    facts = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ValueError(
             f"expected format {FORMAT}, found {facts.get('format') if isinstance(facts, dict) else None!r}"
@@ -48,7 +79,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     # Half a former re-score would look like drift.
     if absent := [name for name in _NEEDED if not isinstance(facts.get(name), _NEEDED[name])]:
         raise ValueError(f"it lacks {', '.join(absent)}")
-    if set(facts["distributions"]) != {"all", *KINDS} or "tokens_seen" not in facts["entry"]:
+    if "all" not in facts["distributions"] or "tokens_seen" not in facts["entry"]:
         raise ValueError("its distributions or its entry are not whole")
     return facts
 
@@ -60,24 +91,28 @@ _NEEDED: dict[str, type] = {
 
 
 def former_facts(threshold: Threshold) -> tuple[list[dict[str, Any]], list[str]]:
-    """Facts of the lower thresholds of the same training, in their order; and what is missing, as sentences."""
-    found, missing = [], []
-    lower = sorted(
-        one for one in threshold.folder.parent.glob("*/threshold.json") if one.parent.name < threshold.folder.name
-    )
-    for path in lower[-MAX_FORMER:]:
-        if not path.parent.name.isdigit():
-            continue
-        name = f"{tokens(int(path.parent.name))} tokens"
+    """Facts of the lower thresholds of the same training, in their order; and what is missing, as sentences.
+
+    Whole ones of the newest `MAX_BEHIND` that judged documents, of the others their summaries.
+    """
+    found: list[dict[str, Any]] = []
+    missing: list[str] = []
+    folders = sorted(path.parent for path in threshold.folder.parent.glob("*/threshold.json"))
+    lower = [one for one in folders if one.name.isdigit() and one.name < threshold.folder.name]
+    whole = 0
+    for folder in reversed(lower):
+        name = f"{tokens(int(folder.name))} tokens"
         try:
-            found.append(read_facts(path.parent))
+            facts = read_facts(folder) if whole < MAX_BEHIND else read_summary(folder)
+            whole += bool(facts["distributions"]["all"]["judged"])
+            found.append(facts)
         except FileNotFoundError:
             missing.append(
                 f"The re-score at {name} has no facts.json, so it is not compared. Write its report first, then this one again."
             )
         except (OSError, ValueError) as error:
             missing.append(f"The facts.json of the re-score at {name} cannot be used, so it is not compared: {error}.")
-    return found, missing
+    return found[::-1], missing[::-1]
 
 
 def collect_facts(threshold: Threshold, formers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from curation.report.build import template_environment
 from curation.report.rescore_charts import bands
-from curation.report.rescore_facts import read_facts, tokens
+from curation.report.rescore_facts import read_summary, tokens
 from curation.report.rescore_view import when
 from curation.run import publish
 
@@ -61,7 +61,7 @@ def _row(folder: Path) -> dict[str, Any]:
     """A re-score: its folder's name, its tokens, its facts (None: there are none that can be read)."""
     facts: dict[str, Any] | None
     try:
-        facts = read_facts(folder)
+        facts = read_summary(folder)
     except (OSError, ValueError):
         facts = None  # the page says that there is no report
     return {

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from curation.report.build import template_environment
-from curation.report.rescore_facts import collect_facts, facts_path, former_facts, tokens
+from curation.report.rescore_facts import collect_facts, facts_path, former_facts, summary_of, tokens
 from curation.report.rescore_index import style, write_index
 from curation.report.rescore_samples import sample_chosen
 from curation.report.rescore_threshold import read_threshold
@@ -26,7 +26,7 @@ __all__ = ["write_rescore_report"]
 
 
 def write_rescore_report(folder: Path) -> Path:
-    """Write `report/facts.json` and `report/report.html` of a threshold, finished or not, and the training's index.html.
+    """Write `facts.json`, `summary.json` and `report.html` into `report/` of a threshold, finished or not, and the training's index.html.
 
     Returns:
         The path of report.html.
@@ -54,6 +54,7 @@ def write_rescore_report(folder: Path) -> Path:
         )
     )
     write_json(facts_path(threshold.folder), facts)
+    write_json(facts_path(threshold.folder).with_name("summary.json"), summary_of(facts))
     path = threshold.folder / "report" / "report.html"
     with publish(path) as temporary:
         temporary.write_text(page, encoding="utf-8")

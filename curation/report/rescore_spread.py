@@ -86,7 +86,7 @@ def scored(threshold: Threshold) -> Scored:
     share = values["share_scored"]
     names, codes = {}, {}
     for kind in KINDS:
-        names[kind], codes[kind] = _coded(whole.column(kind))
+        names[kind], codes[kind] = _coded(whole.column(kind), _planned(threshold, kind))
     weight, documents = _weights(threshold, names, codes)
     return Scored(
         bits_per_byte=values["bits_per_byte"],
@@ -112,12 +112,23 @@ def _doubles(column: pa.ChunkedArray) -> Doubles:
     return np.asarray(pc.fill_null(column.cast(pa.float64()), np.nan).to_numpy())
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str], Int64s]:
+def _coded(column: pa.ChunkedArray, planned: set[str]) -> tuple[list[str], Int64s]:
+    """All names, also those of which the plan read nothing, in order of the alphabet; and the place of each row's."""
     encoded = pc.fill_null(column.cast(pa.string()), "").combine_chunks().dictionary_encode()
     found: list[str] = encoded.dictionary.to_pylist()
-    place = np.argsort(np.argsort(np.array(found, object), kind="stable"), kind="stable")
+    names = sorted({*found, *planned})
+    where = {name: place for place, name in enumerate(names)}
+    places = np.array([where[name] for name in found], np.int64)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    return sorted(found), (place[codes] if len(found) else np.zeros(0)).astype(np.int64)
+    return names, places[codes] if len(places) else np.zeros(0, np.int64)
+
+
+def _planned(threshold: Threshold, kind: str) -> set[str]:
+    """Names of the plans."""
+    plans = [(run.run_id, run.plan) for run in threshold.runs if run.plan is not None and run.plan.num_rows]
+    if kind == "run":
+        return {run_id for run_id, _ in plans}
+    return {name or "" for _, plan in plans for name in pc.unique(plan.column(kind)).to_pylist()}
 
 
 def _sides(threshold: Threshold, whole: pa.Table) -> npt.NDArray[np.int8]:
@@ -154,14 +165,13 @@ def _weights(
     for run_id, plan in sorted(planned.items()):
         for row in plan.to_pylist():
             named = {"language": row["language"] or "", "source": row["source"] or "", "run": run_id}
-            code = {kind: place[kind].get(named[kind]) for kind in KINDS}
+            code = {kind: place[kind].get(named[kind], -1) for kind in KINDS}
             for kind, index in code.items():
-                if index is not None:
+                if index >= 0:
                     documents[kind][index] += row["documents"]
-            if None not in code.values():
-                key = (code["run"] * max(1, len(names["language"])) + code["language"]) * n_sources + code["source"]
-                if key in where:
-                    size[where[key]] = row["documents"]
+            key = (code["run"] * max(1, len(names["language"])) + code["language"]) * n_sources + code["source"]
+            if min(code.values()) >= 0 and key in where:
+                size[where[key]] = row["documents"]
     for kind in KINDS:
         seen = np.bincount(codes[kind], minlength=len(names[kind])).astype(np.int64)
         documents[kind] = np.maximum(documents[kind], seen)

@@ -15,7 +15,7 @@ from curation.report.numbers import count, noun, share, value
 from curation.report.overview import Alarm
 from curation.report.rescore_charts import Axis, Layer, axis_row, bands, common_axis, ridge_row, ridges, shares
 from curation.report.rescore_drift import MODERATE, STRONG
-from curation.report.rescore_facts import tokens
+from curation.report.rescore_facts import MAX_BEHIND, tokens
 from curation.report.rescore_spread import BINS, dense
 
 __all__ = ["DriftTable", "MixTable", "SpreadTable", "View", "view_of"]
@@ -23,8 +23,6 @@ __all__ = ["DriftTable", "MixTable", "SpreadTable", "View", "view_of"]
 MAX_ROWS = 12
 MAX_MORE = 88
 """Rows of a table that are folded away; the rest is one row."""
-MAX_BEHIND = 3
-"""Former re-scores drawn as lines behind a row."""
 MAX_RIDGES = 8
 _UNITS = {"bits_per_byte": "bits per byte", "loss": "nats a token"}
 _HEADS = {"language": "language", "source": "source", "run": "run"}

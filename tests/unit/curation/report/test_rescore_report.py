@@ -161,6 +161,18 @@ def test_a_former_one_without_facts_is_left_out_and_named(tmp_path: Path, damage
     assert facts_of(third)["former"]["threshold"] == B
 
 
+def test_long_ago_only_summaries_are_needed(tmp_path: Path) -> None:
+    """Of a training with many re-scores a page reads three whole; the older ones still stand in its drawings."""
+    *older, _, _, _, last = history(tmp_path, 6, size=60)
+    before = Look(write_rescore_report(last)).html
+    for folder in older:
+        (folder / "report" / "facts.json").unlink()
+    assert Look(write_rescore_report(last)).html == before
+    assert before.count("10 B") >= 2
+    (older[0] / "report" / "summary.json").unlink()
+    assert "The re-score at 10 B tokens has no facts.json" in Look(write_rescore_report(last)).words
+
+
 @pytest.mark.parametrize(
     ("state", "said"),
     [

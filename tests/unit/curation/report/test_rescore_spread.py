@@ -60,6 +60,17 @@ def test_a_sampled_stratum_weighs_what_it_holds(tmp_path: Path) -> None:
     assert found["all"]["tokens"] == 9900
 
 
+def test_a_source_of_which_nothing_was_read_is_there(tmp_path: Path) -> None:
+    """With its documents: the shares of the crawl are those of the crawl."""
+    pages = [Page(f"p{n}", source="/d/read" if n < 60 else "/d/unread") for n in range(100)]
+    found = spread_of(tmp_path, pages, read=lambda page, n: n < 60)["source"]["groups"]
+    assert [(one["name"], one["documents"], one["read"]) for one in found] == [
+        ("/d/read", 60, 60),
+        ("/d/unread", 40, 0),
+    ]
+    assert found[1]["bits_per_byte"]["quantiles"] == []
+
+
 def test_the_smaller_groups_are_one(tmp_path: Path) -> None:
     """Of 2,000 sources the largest are told apart; nothing of the rest is lost."""
     pages = [Page(f"p{n}", source=f"/d/{n % 2000:04d}") for n in range(2400)]
