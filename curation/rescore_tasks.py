@@ -22,20 +22,20 @@ from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.launch import Progress
 from curation.pipeline import Pipeline
 from curation.pool import Pool
-from curation.rescore import crawl
+from curation.rescore import CHUNK_MB, crawl
 from curation.rescore import publish as ending
 from curation.rescore.checkpoints import held
 from curation.rescore.due import due as thresholds_due
 from curation.rescore.due import hold_checkpoint
 from curation.rescore.propose import proposal_of, told
 from curation.rescore.propose import propose as choose_of
+from curation.rescore.reports import record
 from curation.rescore.score import Rescore
 from curation.rescore.settings import RescoreSettings, load_settings, settings_path
 from curation.rescore.threshold import Threshold, thresholds_on_disk
 from tokenization.errors import TokenizationError
 
 __all__ = [
-    "CHUNK_MB",
     "approvals",
     "begin",
     "decide",
@@ -60,9 +60,6 @@ __all__ = [
 
 log = logging.getLogger("corpusmill")
 
-CHUNK_MB = 16
-"""Text of one mapped task at least, of that which is read by the plan. A model of some 100 million weights reads that in
-minutes on a GPU."""
 NOBODY = "nobody answered in time"
 
 T = TypeVar("T")
@@ -133,8 +130,6 @@ def take_reports(settings: RescoreSettings, reports: Iterable[Any]) -> dict[str,
         elif told_of.get("training_run") != settings.training.run:
             counts["others"] += 1
         else:
-            from curation.rescore.reports import record
-
             try:
                 counts["known" if record(settings.training.ledger, told_of) is None else "recorded"] += 1
             except (ConfigError, InputError, TokenizationError) as error:

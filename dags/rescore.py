@@ -22,9 +22,8 @@ from airflow.sdk import (
 )
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
-from curation import rescore_tasks as tasks
 from curation.errors import ConfigError, CorpusmillError, InputError, LawError
-from curation.rescore.settings import SETTINGS_VARIABLE, RescoreSettings
+from curation.rescore import CHUNK_MB, SETTINGS_VARIABLE
 
 DOC = """
 For every multiple of `every_tokens` that a training has passed, its checkpoint of that moment scores the documents that are
@@ -58,7 +57,7 @@ PARAMS = {
         description_md=f"Absolute path of a settings file that every worker can read. Empty: what the workers have as {SETTINGS_VARIABLE}.",
     ),
     "chunk_mb": Param(
-        tasks.CHUNK_MB,
+        CHUNK_MB,
         type="integer",
         minimum=1,
         title="MB of text a task",
@@ -83,11 +82,18 @@ class Question(HITLOperator):
     template_fields = ()
 
 
-def _settings(context: Any) -> RescoreSettings:
-    found = tasks.settings_of(context["params"])
-    if found is None:
+def _steps(context: Any) -> tuple[Any, Any]:
+    """What tasks do, and the settings (None: there are none). Imported here: it takes a second, and the DAG is read often."""
+    from curation import rescore_tasks
+
+    return rescore_tasks, rescore_tasks.settings_of(context["params"])
+
+
+def _ready(context: Any) -> tuple[Any, Any]:
+    steps, settings = _steps(context)
+    if settings is None:
         raise AirflowFailException(f"no settings: `settings` of the form and {SETTINGS_VARIABLE} are empty.")
-    return found
+    return steps, settings
 
 
 def _skip_rest(context: Any, why: str) -> NoReturn:
@@ -108,20 +114,21 @@ def _failed(context: Any) -> list[str]:
 def take_reports() -> dict[str, int]:
     """Puts what events of `corpusmill_progress` told into the ledger, each once; wrong ones are logged. No settings: the run ends here."""
     context = get_current_context()
-    settings = tasks.settings_of(context["params"])
+    steps, settings = _steps(context)
     if settings is None:
         _skip_rest(context, f"nothing to do: `settings` of the form and {SETTINGS_VARIABLE} are empty.")
     # Events that came while the DAG was paused have started no run; the newest stand first, and are told in their order.
     stored = list(context["inlet_events"][PROGRESS].ascending(False).limit(MOST_EVENTS))[::-1]
     fresh = [event for events in context["triggering_asset_events"].values() for event in events]
-    return tasks.take_reports(settings, [event.extra for event in [*stored, *fresh]])
+    return steps.take_reports(settings, [event.extra for event in [*stored, *fresh]])
 
 
 @task(trigger_rule=ANYWAY)
 def due() -> list[int]:
     """Compares the ledger with the markers: every threshold that is passed and not done. None: the run ends here, green."""
     context = get_current_context()
-    found = tasks.due(_settings(context))
+    steps, settings = _ready(context)
+    found = steps.due(settings)
     if not found:
         _skip_rest(context, "nothing is due.")
     return found
@@ -130,52 +137,59 @@ def due() -> list[int]:
 @task(pool=CPU, queue="cpu", map_index_template="{{ '{:,}'.format(task.op_kwargs.tokens) }}")
 def pin(tokens: int) -> dict[str, Any]:
     """Waits until the checkpoint of a threshold is whole and fits its checksum, and holds it. One that is gone for ever is superseded."""
-    return tasks.pin(_settings(get_current_context()), tokens)
+    steps, settings = _ready(get_current_context())
+    return steps.pin(settings, tokens)
 
 
 @task(trigger_rule=ANYWAY)
 def begin() -> list[int]:
     """Fixes which documents each threshold judges whose checkpoint is held, the lowest first."""
-    return tasks.begin(_settings(get_current_context()))
+    steps, settings = _ready(get_current_context())
+    return steps.begin(settings)
 
 
 @task(pool=CPU, queue="cpu", map_index_template="{{ '{:,}'.format(task.op_kwargs.tokens) }}")
 def ingest(tokens: int) -> dict[str, Any]:
     """Reads and filters the fresh crawl of a threshold, as a run of its own."""
-    return tasks.ingest(_settings(get_current_context()), tokens)
+    steps, settings = _ready(get_current_context())
+    return steps.ingest(settings, tokens)
 
 
 @task(trigger_rule=ANYWAY)
 def plan(kind: str) -> list[str]:
     """Cuts the next pass over all runs of all thresholds into chunks. Nothing left: the chunks are skipped."""
     context = get_current_context()
-    return tasks.plan(_settings(context), kind, chunk_mb=context["params"]["chunk_mb"])
+    steps, settings = _ready(context)
+    return steps.plan(settings, kind, chunk_mb=context["params"]["chunk_mb"])
 
 
 @task(pool=CPU, queue="cpu", map_index_template=LABEL)
 def count(chunk: str) -> dict[str, int]:
     """Counts the documents of each language and source in one chunk: what the sample is drawn by."""
-    return tasks.work(_settings(get_current_context()), "count", chunk)
+    steps, settings = _ready(get_current_context())
+    return steps.work(settings, "count", chunk)
 
 
 @task(pool=CPU, queue="cpu", map_index_template=LABEL)
 def score(chunk: str) -> dict[str, int]:
     """Lets the checkpoint read one chunk. Each shard is published atomically and skipped when it is done, so a second try goes on."""
-    return tasks.work(_settings(get_current_context()), "score", chunk)
+    steps, settings = _ready(get_current_context())
+    return steps.work(settings, "score", chunk)
 
 
 @task(trigger_rule=ANYWAY)
 def propose() -> dict[str, int]:
     """Checks that no document was lost, and chooses low scorers over all runs of a threshold together."""
-    return tasks.propose(_settings(get_current_context()))
+    steps, settings = _ready(get_current_context())
+    return steps.propose(settings)
 
 
 @task(trigger_rule=ANYWAY)
 def ask() -> list[dict[str, Any]]:
     """Writes what a person is shown: what would be blacklisted by language and source, with samples, where approval is wanted."""
     context = get_current_context()
-    settings = _settings(context)
-    asked = tasks.approvals(settings)
+    steps, settings = _ready(context)
+    asked = steps.approvals(settings)
     context["ti"].xcom_push("thresholds", [one["threshold"] for one in asked])
     wait = timedelta(hours=settings.approval_hours)
     return [{"subject": one["subject"], "body": one["body"], "response_timeout": wait} for one in asked]
@@ -185,7 +199,7 @@ def ask() -> list[dict[str, Any]]:
 def decide() -> list[str]:
     """Writes down what was answered. No answer in time counts as a rejection, and says so."""
     context = get_current_context()
-    settings, ti = _settings(context), context["ti"]
+    (steps, settings), ti = _ready(context), context["ti"]
     said = []
     for place, tokens in enumerate(ti.xcom_pull(task_ids="choose.ask", key="thresholds") or []):
         answer = ti.xcom_pull(task_ids="choose.approval", map_indexes=place)
@@ -193,28 +207,31 @@ def decide() -> list[str]:
             user = answer["responded_by_user"]
             who = None if user is None else str(user["name"] or user["id"])
             approve = answer["chosen_options"] == [APPROVE]
-            said.append(tasks.decide(settings, tokens, approve=approve, who=who)["decision"])
+            said.append(steps.decide(settings, tokens, approve=approve, who=who)["decision"])
     return said
 
 
 @task(trigger_rule=ANYWAY)
 def publish() -> dict[str, int | None]:
     """Appends one version to the blacklist for each threshold that chose something and may; twice would be once."""
-    return tasks.publish(_settings(get_current_context()))
+    steps, settings = _ready(get_current_context())
+    return steps.publish(settings)
 
 
 @task(trigger_rule=ANYWAY)
 def report() -> dict[str, str]:
     """Writes the distribution report of each threshold that is published, and then its marker."""
-    return tasks.report(_settings(get_current_context()))
+    steps, settings = _ready(get_current_context())
+    return steps.report(settings)
 
 
 @task(trigger_rule=ANYWAY)
 def gate() -> dict[str, Any]:
     """Decides the colour of the run: fails if a task failed or a threshold did not get on. The next run takes it up."""
     context = get_current_context()
+    steps, settings = _ready(context)
     try:
-        return tasks.gate(_settings(context), _failed(context))
+        return steps.gate(settings, _failed(context))
     except CorpusmillError as error:
         raise AirflowFailException(str(error)) from error
 

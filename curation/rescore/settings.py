@@ -20,13 +20,11 @@ from pydantic import Field, model_validator
 
 from curation.config import _check, _mapping, environment, load_config
 from curation.errors import ConfigError
+from curation.rescore import SETTINGS_VARIABLE
 from curation.rescore.config import ChooseConfig, ScoreConfig
 from curation.verdicts import StepConfig
 
-__all__ = ["SETTINGS_VARIABLE", "CrawlConfig", "RescoreSettings", "TrainingConfig", "load_settings", "settings_path"]
-
-SETTINGS_VARIABLE = "CORPUSMILL_RESCORE"
-"""Of the environment: the settings file that the DAG takes where its form names none."""
+__all__ = ["CrawlConfig", "RescoreSettings", "TrainingConfig", "load_settings", "settings_path"]
 
 
 class TokenizerConfig(StepConfig):

@@ -38,7 +38,7 @@ def test_it_is_one_chain_whose_end_is_the_gate(dag: Any) -> None:
 
 def test_a_failing_step_stops_no_other_threshold(dag: Any) -> None:
     """What is not mapped runs whatever happened before; what is mapped follows the list that it is mapped over."""
-    rules = {task.task_id: str(task.trigger_rule) for task in dag.tasks}
+    rules = {task.task_id: task.trigger_rule for task in dag.tasks}
     mapped = {"pin", "ingest", "count.chunks", "score.chunks", "choose.approval"}
     assert {name for name, rule in rules.items() if rule != "all_done"} == mapped | {"take_reports"}
     assert {task.task_id for task in dag.tasks if task.pool == "cpu"} == mapped - {"choose.approval"}
