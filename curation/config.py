@@ -240,7 +240,7 @@ def _place(settings: Any, keys: Sequence[str], folder: Path, *, only_there: bool
             return [placed(one) for one in value]
         if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
             return {key: placed(one) for key, one in value.items()}  # of any other mapping: a file's content, no paths
-        if not isinstance(value, str) or not value or (only_there and not (folder / value).exists()):
+        if not isinstance(value, str) or not value or "://" in value or (only_there and not (folder / value).exists()):
             return value
         return str(folder / value)
 

@@ -39,7 +39,8 @@ def test_a_store_without_links_holds_the_same(store: str, tmp_path: Path) -> Non
         append(place, texts([3]), FACTS)
         assert held(Blacklist.open(place)) == {("text", key(2)), ("text", key(3))}
         assert list(damages(place)) == []
-    assert open_files(store).names() == open_files(tmp_path).names()
+    near = {"near-000002.bin", "near-000002.json"}  # only on disks: elsewhere each machine would fetch it whole
+    assert open_files(store).names() == (open_files(tmp_path).names() or set()) - near
 
 
 @pytest.mark.parametrize("kind", ["memory", "local without links"])
