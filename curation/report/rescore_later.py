@@ -92,9 +92,12 @@ def _changed(folder: Path) -> float:
 
 
 def _by_version(step: Path, version: int) -> int | None:
-    """Dropped documents whose deciding entry is of a version; None if a verdict file does not say."""
+    """Dropped documents whose deciding entry is of a version; None if there is no verdict file, or one does not say."""
     total = 0
-    for path in sorted(step.glob("*.arrow")):
+    paths = sorted(step.glob("*.arrow"))
+    if not paths:
+        return None
+    for path in paths:
         try:
             table = open_table(path).read_all()
             dropped = table.select(["reason", "matches"]).filter(pc.is_valid(table.column("reason")))

@@ -75,7 +75,10 @@ def suggest(then: Mapping[str, Any] | None, now: Mapping[str, Any], kind: str, s
     factors = [_factor(row, mean) for row in everyone]
     for row, share in zip(everyone, bounded([row["share"] for row in everyone], factors), strict=True):
         row["suggested"] = round(share, 6)
-    found["yaml"], found["yaml_why_not"] = paste(found, source_by)
+    if all(factor == 1.0 for factor in factors):
+        found["yaml_why_not"] = "No difference is larger than twice its standard error: the shares stay as they are."
+    else:
+        found["yaml"], found["yaml_why_not"] = paste(found, source_by)
     return found
 
 

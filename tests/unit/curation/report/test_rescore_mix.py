@@ -56,6 +56,8 @@ def test_differences_within_their_error_change_nothing() -> None:
     now = groups({"a": (30, 3.5), "b": (70, 3.8)}, error=0.2)
     found = suggest(then, now, "language", "file")
     assert [row["suggested"] for row in found["groups"]] == pytest.approx([0.3, 0.7], abs=1e-6)
+    assert found["yaml"] == ""
+    assert "stay as they are" in found["yaml_why_not"]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,8 @@ def test_the_pasted_text_means_these_groups(source_by: str) -> None:
 
 
 def test_domains_cannot_be_pasted_and_scripts_are_the_others() -> None:
-    then, now = (groups({"eng_Latn": (5, x), "und_Latn": (3, x), "und": (1, x)}) for x in (4.0, 3.0))
+    rows = {"eng_Latn": (5, 4.0), "und_Latn": (3, 4.0), "und": (1, 4.0)}
+    then, now = groups(rows), groups({**rows, "eng_Latn": (5, 3.0)})
     assert suggest(then, now, "source", "domain")["yaml_why_not"]
     found = yaml.safe_load(suggest(then, now, "language", "domain")["yaml"])["pack"]["mix"]
     assert found["by"] == "language"

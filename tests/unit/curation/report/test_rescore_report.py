@@ -72,7 +72,7 @@ def pages(n: int, salt: str = "", languages: tuple[str, ...] = ("eng_Latn", "zho
 
 
 def level(fell: float = 0.0) -> Any:
-    """Scores around a level; some are far out at either end."""
+    """Scores around a level; some are far out at either end; one source is learned faster."""
 
     def score(page: Page, number: int) -> Score:
         bits = 2.0 - fell + (number * 7919 % 1000) / 1000
@@ -80,7 +80,8 @@ def level(fell: float = 0.0) -> Any:
             bits += 4
         if number % 90 == 11:
             bits = 0.01 + number / 1e5
-        return bits, bits * 2.5, 300
+        faster = 3 * fell if page.source == "/data/s1.jsonl" else 0.0
+        return bits, max(bits * 2.5 - faster, 0.01), 300
 
     return score
 
@@ -135,7 +136,7 @@ def test_it_is_a_function_of_what_lies_there(tmp_path: Path) -> None:
     write_json(tmp_path / "runs" / "later" / "run.json", {"run_id": "later", "start": "2026-06-01T00:00:00Z"})
     write_json(step / "_step.json", {"config": {"version": 2}})
     write_json(step / "_done.json", {"docs_in": 1000, "docs_kept": 969, "dropped": {"blacklisted.near": 31}})
-    assert "1,000 31 3.1 % 0 near 31" in Look(write_rescore_report(folder)).words
+    assert "1,000 31 3.1 % ? near 31" in Look(write_rescore_report(folder)).words
 
 
 def test_the_first_one_says_that_it_is(tmp_path: Path) -> None:
