@@ -5,6 +5,7 @@ A function of the facts of each threshold; one without facts is listed by its nu
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,5 +69,15 @@ def _row(folder: Path) -> dict[str, Any]:
         "folder": folder.name,
         "threshold": int(folder.name),
         "facts": facts,
+        "state": _done_state(folder) if facts is None else "",
         "linked": (folder / "report" / "report.html").is_file(),
     }
+
+
+def _done_state(folder: Path) -> str:
+    """How a threshold without a report ended; empty if it has not, or does not tell."""
+    try:
+        done = json.loads((folder / "_done.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(done.get("state") or "") if isinstance(done, dict) else ""

@@ -307,13 +307,15 @@ def test_the_page_of_the_training_lists_them_all(tmp_path: Path) -> None:
     """Newest first, with links that lead to the reports; one without facts is listed too."""
     first, *_ = history(tmp_path, size=130)
     make_threshold(tmp_path, "gpt", 4 * B, [], level(), state=None, version=None)
+    make_threshold(tmp_path, "gpt", 5 * B, [], level(), state="superseded", version=None)
     write_rescore_report(first)
     page = Look(first.parent / "index.html")
     links = [value for tag, name, value in page.attributes if tag == "a" and name == "href"]
     assert links == [f"{k * B:016d}/report/report.html" for k in (3, 2, 1)]
     assert all((first.parent / link).is_file() for link in links)
     assert "no report yet" in page.words
-    assert "4 re-scores" in page.words
+    assert "superseded no report" in page.words
+    assert "5 re-scores" in page.words
 
 
 def test_it_can_be_read_without_seeing_it(tmp_path: Path) -> None:
