@@ -30,6 +30,8 @@ MOST_TOKENS = 10**15
 """No training sees more: a greater number is an error, and would pass thresholds without end."""
 _REQUIRED = ("training_run", "tokens_seen", "step")
 _FIELDS = (*_REQUIRED, "checkpoint", "checkpoint_sha256", "tokenizer", "token_files", "attempt", "time")
+_MASKED = "***"
+"""What Airflow's REST API shows in place of a text whose name has `token` in it; the DAG itself is given the text."""
 _AHEAD = timedelta(days=1)
 """So far may the trainer's clock be ahead of ours."""
 
@@ -62,7 +64,7 @@ def _entry(report: Mapping[str, Any], folder: Path) -> Entry:
     """Raises ValueError."""
     if not isinstance(report, Mapping):
         raise ValueError(f"expected an object with {', '.join(_REQUIRED)}, found {report!r:.80}")
-    said = {name: report.get(name) for name in _FIELDS}
+    said = {name: None if report.get(name) == _MASKED else report.get(name) for name in _FIELDS}
     if missing := [name for name in _REQUIRED if said[name] is None]:
         strange = [name for name in report if isinstance(name, str) and name not in _FIELDS]
         hint = next((close for name in missing if (close := nearest(name, strange))), "")

@@ -149,6 +149,13 @@ def test_trainings_in_one_ledger(tmp_path: Path) -> None:
     assert latest.run == "other"
 
 
+def test_what_airflow_masks_is_not_said(tmp_path: Path) -> None:
+    """Its REST API shows `***` for a tokenizer; that is no reason to lose the report."""
+    line = record(tmp_path / "p", report(100, tokenizer="***", token_files="***"))
+    assert line is not None
+    assert (line.tokenizer, line.token_files, line.tokens_seen) == (None, (), 100)
+
+
 # ---------------------------------------------------------------- refused
 
 
