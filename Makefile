@@ -10,7 +10,7 @@ TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
 PACKAGES := curation tokenization quality_models dags tools demo examples tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up down test lint types imports unit slow bench docs lock services clean
+.PHONY: help setup torch demo up down test lint types imports unit slow bounds bench docs lock services clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -66,6 +66,11 @@ unit: torch $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
 	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
 	$(BIN)/python -m tokenization
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
+
+# Compiled code checks no bounds; with this it does. Found that way: two arrays that were a word too short.
+bounds: torch $(VENV)/.tokenizers ## the fast tests of kernels with every access checked: a quarter of an hour
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked-kernels $(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow" \
+	  tests/unit/curation/text tests/unit/curation/dedup tests/unit/curation/filters tests/unit/tokenization
 
 test: lint types imports unit ## lint, types, import rules and every test
 	$(BIN)/pytest --durations=10 -m "slow or airflow"
