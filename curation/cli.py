@@ -26,6 +26,8 @@ from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export
 from curation.job_command import add_judge, add_run
 from curation.parity_command import add_parity
+from curation.progress_command import add_progress
+from curation.rescore_command import add_rescore
 from curation.terminal import PlainFormatter, printable_lines
 from curation.train_ngram_command import add_train_ngram
 from curation.train_safety_command import add_train_safety
@@ -52,12 +54,17 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     for add in (add_run, add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
         add(commands)
-    add_parity(commands)
-    add_cat(commands)
-    add_blacklist(commands)
-    add_calibrate(commands)
-    add_train_ngram(commands)
-    add_train_safety(commands)
+    for add in (
+        add_parity,
+        add_cat,
+        add_progress,
+        add_rescore,
+        add_blacklist,
+        add_calibrate,
+        add_train_ngram,
+        add_train_safety,
+    ):
+        add(commands)
     return parser
 
 
