@@ -10,6 +10,7 @@ threshold that does not get on leaves `problem.json`, is tried again the next ti
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from curation.chunks import cut, items_of
-from curation.errors import ConfigError, CorpusmillError, InputError, RunError
+from curation.errors import CorpusmillError, InputError, RunError
 from curation.launch import Progress
 from curation.pipeline import Pipeline
 from curation.pool import Pool
@@ -30,10 +31,10 @@ from curation.rescore.due import hold_checkpoint
 from curation.rescore.propose import proposal_of, told
 from curation.rescore.propose import propose as choose_of
 from curation.rescore.reports import record
-from curation.rescore.score import Rescore
+from curation.rescore.score import Rescore, threshold_folder
 from curation.rescore.settings import RescoreSettings, load_settings, settings_path
 from curation.rescore.threshold import Threshold, thresholds_on_disk
-from tokenization.errors import TokenizationError
+from curation.run import read_json, write_json
 
 __all__ = [
     "approvals",
@@ -60,6 +61,7 @@ __all__ = [
 
 log = logging.getLogger("corpusmill")
 
+MOST_REPORTS = 10_000
 NOBODY = "nobody answered in time"
 
 T = TypeVar("T")
@@ -120,21 +122,35 @@ def _open(settings: RescoreSettings) -> list[Threshold]:
 
 
 def take_reports(settings: RescoreSettings, reports: Iterable[Any]) -> dict[str, int]:
-    """Put what events told of the training into its ledger, each once; wrong ones and other trainings' are passed over."""
+    """Put what events told of the training into its ledger, each once; wrong ones and other trainings' are passed over.
+
+    Digests of those that were taken are kept beside the thresholds: each new one costs a reading of the ledger. Were they
+    lost, the ledger itself would tell.
+
+    Raises:
+        RunError: the ledger cannot be written.
+    """
     counts = Counter(reports=0, recorded=0, known=0, wrong=0, others=0)
+    path = threshold_folder(settings.runs_root, settings.training.run, 0).parent / "reports.json"
+    taken: dict[str, None] = dict.fromkeys(read_json(path) if path.exists() else ())
+    n_before = len(taken)
     for told_of in reports:
         counts["reports"] += 1
-        if not isinstance(told_of, Mapping):
-            counts["wrong"] += 1
-            log.warning("an event tells no progress: %.200r", told_of)
-        elif told_of.get("training_run") != settings.training.run:
+        if isinstance(told_of, Mapping) and told_of.get("training_run", settings.training.run) != settings.training.run:
             counts["others"] += 1
-        else:
-            try:
-                counts["known" if record(settings.training.ledger, told_of) is None else "recorded"] += 1
-            except (ConfigError, InputError, TokenizationError) as error:
-                counts["wrong"] += 1
-                log.warning("an event tells what cannot be: %s", error)
+            continue
+        digest = hashlib.sha256(repr(told_of).encode()).hexdigest()[:32]
+        if digest in taken:
+            counts["known"] += 1
+            continue
+        try:
+            counts["known" if record(settings.training.ledger, told_of) is None else "recorded"] += 1
+        except InputError as error:
+            counts["wrong"] += 1
+            log.warning("an event is passed over: %s", error)
+        taken[digest] = None
+    if len(taken) > n_before:
+        write_json(path, list(taken)[-MOST_REPORTS:])
     return dict(counts)
 
 
