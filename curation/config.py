@@ -1,4 +1,4 @@
-"""The configuration: YAML in, frozen and complete models out; the only reader of the environment.
+"""The configuration: YAML in, frozen and complete models out.
 
     name: zhweb
     ingest: {text_column: content}
@@ -13,7 +13,6 @@ An unknown key is refused with the nearest known one, a key that stands twice wi
 
 from __future__ import annotations
 
-import os
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from curation.environment import Environment, environment
 from curation.errors import ConfigError, nearest
 from curation.export_config import ExportConfig
 from curation.ids import digest8
@@ -374,29 +374,4 @@ def _step_entry(data: Mapping[str, Any], name: str, override: str) -> dict[str, 
     known = [*names, *TopLevel.model_fields]
     raise ConfigError(
         f"--set {override!r}: no step or key {name!r} in this config{nearest(name, known)} (known: {', '.join(known)})."
-    )
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Everything that is read from the environment, in one place."""
-
-    root: Path
-    """CORPUSMILL_ROOT: where runs lie if --root is not given."""
-    configs: Path | None
-    """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
-    debug: bool = False
-    """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
-    airflow_login: str | None = None
-    """CORPUSMILL_AIRFLOW_LOGIN, as `user:password`: with it `corpusmill progress --notify` tells Airflow."""
-
-
-def environment() -> Environment:
-    """Read the environment."""
-    configs = os.environ.get("CORPUSMILL_CONFIGS")
-    return Environment(
-        root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
-        configs=Path(configs) if configs else None,
-        debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
-        airflow_login=os.environ.get("CORPUSMILL_AIRFLOW_LOGIN") or None,
     )
