@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from curation.blacklist.files import Files
     from curation.blacklist.near import NearCopies
 
-__all__ = ["Opened", "opened", "pin"]
+__all__ = ["Opened", "check_history", "opened", "pin", "told_of_others"]
 
 log = logging.getLogger("corpusmill")
 
@@ -127,6 +127,30 @@ def _refuse_other_files(files: Files, names: set[str]) -> None:
         )
 
 
+def check_history(config: BlacklistedConfig) -> None:
+    """Hold the list as it lies there now against settled settings; reads one small file.
+
+    Raises:
+        ConfigError: it is gone, or has another history.
+        RunError: it is damaged.
+    """
+    if not config.version:
+        return
+    from curation.blacklist.files import open_files
+    from curation.blacklist.history import read_version
+    from curation.blacklist.snapshot import wanted_number
+
+    assert config.path is not None
+    files = open_files(config.path)
+    found = read_version(files, wanted_number(files, config.version)).digest
+    if found != config.digest:
+        raise ConfigError(
+            f"blacklisted: version {config.version} of the blacklist {config.path} is not the one that is meant: its digest "
+            f"is {found[:16]}, expected {str(config.digest)[:16]}. Put the right list back; or, if another version is meant, "
+            "set blacklisted.digest=null beside it."
+        )
+
+
 def opened(config: BlacklistedConfig) -> Opened | None:
     """The blacklist that settled settings name, opened once a process; None for version 0, which holds nothing.
 
@@ -146,13 +170,9 @@ def opened(config: BlacklistedConfig) -> Opened | None:
 def _open(path: str, version: int, digest: str, at: datetime, near: bool) -> Opened:
     from curation.blacklist import Blacklist
 
+    check_history(BlacklistedConfig(path=path, version=version, digest=digest))
+
     blacklist = Blacklist.open(path, version, at=at)
-    if blacklist.digest != digest:
-        raise ConfigError(
-            f"blacklisted: version {version} of the blacklist {path} is not the one that is meant: its digest is "
-            f"{blacklist.digest[:16]}, expected {digest[:16]}. Put the right list back; or, if another version is meant, "
-            "set blacklisted.digest=null beside it."
-        )
     if not near:
         return Opened(blacklist, None)
     from curation.blacklist.near import NearCopies

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from curation.errors import ConfigError
 from curation.filters.blacklisted.config import BlacklistedConfig
-from curation.filters.blacklisted.pin import Opened, opened, pin, told_of_others
+from curation.filters.blacklisted.pin import Opened, check_history, opened, pin, told_of_others
 from curation.ids import digest8
 from curation.records import ScoreColumn
 from curation.shards import groups_by_bytes
@@ -116,6 +116,7 @@ class Blacklisted(Filter):
     def ready(self) -> None:
         """Open the list, and write its near index if it is large and has none."""
         self.model_checksums()
+        check_history(self.config)
         opened(self.config)
 
     def score(self, batch: pa.RecordBatch) -> pa.RecordBatch:
