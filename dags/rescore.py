@@ -20,7 +20,7 @@ from airflow.sdk import (
     get_current_context,
     task,
 )
-from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, DownstreamTasksSkipped
 
 from curation.errors import ConfigError, CorpusmillError, InputError, LawError
 from curation.rescore import CHUNK_MB, SETTINGS_VARIABLE
@@ -110,6 +110,19 @@ def _failed(context: Any) -> list[str]:
     return sorted(name for name, state in states.items() if state == "failed")
 
 
+def _stored(context: Any) -> list[Any]:
+    """Events of earlier on, as they came: one that came while the DAG was paused has started no run.
+
+    None where Airflow cannot tell: its server fails at that while a run that an event has started waits for its turn (3.3.2,
+    `created_dagruns.start_date`). That event is of the waiting run, and the others will be told by a later one.
+    """
+    try:
+        return list(context["inlet_events"][PROGRESS].ascending(False).limit(MOST_EVENTS))[::-1]
+    except AirflowRuntimeError as error:
+        print(f"Airflow does not tell earlier events: {error}")
+        return []
+
+
 @task(inlets=[PROGRESS])
 def take_reports() -> dict[str, int]:
     """Puts what events of `corpusmill_progress` told into the ledger, each once; wrong ones are logged. No settings: the run ends here."""
@@ -117,8 +130,7 @@ def take_reports() -> dict[str, int]:
     steps, settings = _steps(context)
     if settings is None:
         _skip_rest(context, f"nothing to do: `settings` of the form and {SETTINGS_VARIABLE} are empty.")
-    # Events that came while the DAG was paused have started no run; the newest stand first, and are told in their order.
-    stored = list(context["inlet_events"][PROGRESS].ascending(False).limit(MOST_EVENTS))[::-1]
+    stored = _stored(context)
     fresh = [event for events in context["triggering_asset_events"].values() for event in events]
     return steps.take_reports(settings, [event.extra for event in [*stored, *fresh]])
 
