@@ -171,10 +171,10 @@ def begin(settings: RescoreSettings) -> list[int]:
     """Fix what each threshold judges whose checkpoint is held, the lowest first; returns those that read crawl themselves."""
     pinned = [one for one in thresholds_on_disk(settings) if one.done is None and one.is_pinned]
     begun = _each("begin", pinned, crawl.begin, fail=False)
-    for threshold in thresholds_due(settings):
-        # One with the checkpoint of another that has begun: nothing is left for it, or it is taken up next time.
-        if not threshold.is_pinned and not crawl.anything_new(settings):
-            _each("begin", [threshold], hold_checkpoint, fail=False)
+    # What has no checkpoint yet, or waits for another one with the same, ends here where nothing is left for it.
+    rest = [one for one in thresholds_on_disk(settings) if one.done is None and not one.is_pinned]
+    if rest and not crawl.anything_new(settings):
+        _each("begin", rest, lambda one: hold_checkpoint(one, wait=False), fail=False)
     return [one.tokens for one in pinned if begun.get(one.tokens) and one.info["crawl"] is not None]
 
 

@@ -261,6 +261,19 @@ def test_chunks_cover_every_shard_of_every_run_once(loop: Loop, model: Path) -> 
     assert len(tasks.plan(settings, "score")) == 1
 
 
+def test_what_is_left_without_documents_ends_when_another_begins(loop: Loop, model: Path) -> None:
+    """Three passed by one line: the first judges all, the others end in the same round, without a copy of the checkpoint."""
+    loop.add_run("a", texts(30))
+    loop.attempt().append(3005, 3, "c3", sha256=loop.checkpoint("c3", model))
+    settings = loop.settings()
+    assert tasks.due(settings) == [1000]
+    assert tasks.pin(settings, 1000)["state"] == "pinned"
+    tasks.begin(settings)
+    assert [loop.done(n)["state"] for n in (2000, 3000)] == ["no_documents"] * 2
+    assert not (loop.folder_of(2000) / "_model").exists()
+    assert Threshold(settings, 1000).info["runs"] == ["a"]
+
+
 @pytest.mark.parametrize(
     ("errors", "kind"),
     [
