@@ -149,6 +149,12 @@ def write_whole(path: Path, data: bytes) -> None:
     os.close(folder)
 
 
+def mask_of(word: str) -> Path | tuple[int, Path]:
+    """MASK, or MASK@STEP."""
+    path, _, step = word.rpartition("@")
+    return (int(step), Path(path)) if path and step.isdecimal() else Path(word)
+
+
 class Training:
     """A model, its optimizer and its place in the stream: anew, or from a checkpoint that the ledger names."""
 
@@ -165,7 +171,8 @@ class Training:
         torch.manual_seed(args.seed)
         self.model = GPT(card.max_id + 1).to("cuda" if gpu else "cpu")
         self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
-        self.stream = TokenStream(file, batch_size=args.batch, seed=args.seed, epochs=None)
+        skip = [mask_of(word) for word in args.skip]
+        self.stream = TokenStream(file, batch_size=args.batch, seed=args.seed, epochs=None, skip=skip)
         if entry:
             self._load(entry)
         self.tokens_seen = entry.tokens_seen if entry else 0
@@ -193,7 +200,7 @@ class Training:
         try:
             self.stream.load_state_dict(state["stream"])
         except ValueError as error:
-            raise ValueError(f"--resume needs the FILE, --batch and --seed of {path}: {error}") from error
+            raise ValueError(f"--resume needs the FILE, --batch, --seed and --skip of {path}: {error}") from error
 
     def _save(self, step: int) -> None:
         """A checkpoint with a name of its own, then its line: what a ledger names is there, and stays what it was."""
@@ -242,6 +249,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=0, help="processes that read ahead (0)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--resume", nargs="?", const="newest", metavar="CHECKPOINT", help="the newest if none is named")
+    summary = "sequences to leave out, of `corpusmill mask`, from here on or from a step; may be repeated"
+    parser.add_argument("--skip", action="append", default=[], metavar="MASK[@STEP]", help=summary)
     args = parser.parse_args(argv)
     try:
         print(Training(args).run())

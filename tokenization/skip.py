@@ -18,7 +18,7 @@ from tokenization.errors import TokenFileError
 from tokenization.mask import Mask
 from tokenization.reader import TokenFile
 
-__all__ = ["Asked", "Skip", "SkipSource", "begun", "open_skips", "resumed", "rows_of_files", "told_of"]
+__all__ = ["Asked", "MaskSource", "Skip", "SkipSource", "begun", "open_skips", "resumed", "rows_of_files", "told_of"]
 
 Numbers = npt.NDArray[np.int64]
 MaskSource = str | os.PathLike[str] | Mask
@@ -157,6 +157,6 @@ def _told(state: Mapping[str, Any]) -> list[tuple[int, int, str]]:
         ]
     except (TypeError, KeyError) as error:
         raise ValueError(f"no state of a TokenStream: its masks are {state.get('skip')!r:.200}") from error
-    if any(step < 0 or not 0 <= first for step, first, _ in told):
+    if any(min(step, first) < 0 for step, first, _ in told):
         raise ValueError(f"a state with masks from {told[:5]} on: expected 0 or more")
     return told

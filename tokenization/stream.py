@@ -55,7 +55,7 @@ from tokenization.errors import TokenFileError
 from tokenization.golden import TrainerTokenizer, check_tokenizer
 from tokenization.order import Ahead, Order, whole_weights
 from tokenization.reader import Read, TokenFile, Verify
-from tokenization.skip import Skip, SkipSource, begun, open_skips, resumed, rows_of_files, told_of
+from tokenization.skip import MaskSource, Skip, SkipSource, begun, open_skips, resumed, rows_of_files, told_of
 from tokenization.stream_arguments import check_numbers, check_together
 
 __all__ = ["TokenStream"]
@@ -108,7 +108,7 @@ class TokenStream:
         verify: Verify = "none",
         tokenizer: TrainerTokenizer | None = None,
         read: Read = "map",
-        skip: SkipSource | Sequence[SkipSource] = (),
+        skip: MaskSource | Sequence[SkipSource] = (),
     ) -> None:
         """Open files for training; nothing is read yet. The arguments are described above.
 
