@@ -43,7 +43,8 @@ class Outcome:
     def __init__(self, dag_run: Any) -> None:
         self.state = str(dag_run.state)
         instances = {
-            ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": ti for ti in dag_run.get_task_instances()
+            ti.task_id if ti.map_index < 0 else f"{ti.task_id}[{ti.map_index}]": ti
+            for ti in dag_run.get_task_instances()
         }
         self.states = {name: str(ti.state) for name, ti in instances.items()}
         self.tries = {name: ti.try_number for name, ti in instances.items() if ti.start_date is not None}
