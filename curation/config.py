@@ -31,7 +31,17 @@ from curation.pack_config import PackConfig
 from curation.steps import STEPS, step_class
 from curation.verdicts import Step
 
-__all__ = ["SHIPPED", "Environment", "RunConfig", "environment", "load_config", "parse_config", "shipped_config"]
+__all__ = [
+    "SHIPPED",
+    "Environment",
+    "RunConfig",
+    "checked_model",
+    "environment",
+    "load_config",
+    "parse_config",
+    "shipped_config",
+    "yaml_mapping",
+]
 
 _TOKENIZER_FILES = ("tokenizer.json", "*.model", "*.tiktoken", "tekken*.json", "vocab.*", "encoder.json")
 """What a tokenizer's folder holds at least one of; `tokenization` says more when it reads it."""
@@ -109,7 +119,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: missing or unreadable file, bad YAML, unknown or wrong key, missing tokenizer.
     """
     path, text = _read(source)
-    data = _mapping(text, str(path))
+    data = yaml_mapping(text, str(path))
     _place_paths(data, path.absolute().parent)
     for override in overrides:
         _apply_override(data, override)
@@ -122,7 +132,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 def parse_config(text: str, where: str = "config", overrides: Sequence[str] = ()) -> RunConfig:
     """Parse and check YAML text; `where` names it in errors. Paths in it are left as they are."""
-    data = _mapping(text, where)
+    data = yaml_mapping(text, where)
     for override in overrides:
         _apply_override(data, override)
     return _complete(data, where)
@@ -180,7 +190,8 @@ def _from_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is not usable: its lists and mappings are nested too deep.") from None
 
 
-def _mapping(text: str, where: str) -> dict[str, Any]:
+def yaml_mapping(text: str, where: str) -> dict[str, Any]:
+    """A YAML text whose top level is a mapping; empty for no text. Raises ConfigError: it is none, or a key stands twice."""
     data = _from_yaml(text, where)
     if data is None:
         return {}
@@ -192,7 +203,7 @@ def _mapping(text: str, where: str) -> dict[str, Any]:
 
 
 def _complete(data: dict[str, Any], where: str) -> RunConfig:
-    top = _check(TopLevel, data, where, "")
+    top = checked_model(TopLevel, data, where, "")
     steps = _steps(top.steps, where)
     by_language = {
         "export": top.export is not None,
@@ -277,7 +288,7 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
         kind = step_class(str(name))
         if any(step.name == name for step in steps):
             raise ConfigError(f"{where}: step {name!r} stands twice in steps; a step may run once.")
-        config = _check(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
+        config = checked_model(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
         step = kind(config)
         if missing := step.misses(steps):
             raise ConfigError(f"{where}: " + " ".join(missing))
@@ -285,8 +296,13 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _check(model: type[Any], data: Any, where: str, prefix: str) -> Any:
-    """Validate, turning pydantic's errors into one sentence each with the key and the nearest known one."""
+def checked_model(model: type[Any], data: Any, where: str, prefix: str) -> Any:
+    """Plain data as a model. Raises ConfigError: a sentence for each of pydantic's errors, with the key and the nearest known one.
+
+    Args:
+        where: the file, in messages.
+        prefix: of the keys, in messages.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What is set by the environment: the folder of runs, further configs, how faults are shown, Airflow's login."""
+"""What is set by the environment: the folder of runs, further configs, the re-score, how faults are shown, Airflow's login."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Environment:
     """CORPUSMILL_ROOT: where runs lie if --root is not given."""
     configs: Path | None
     """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
+    rescore: str | None = None
+    """CORPUSMILL_RESCORE: the settings file that the DAG `rescore` takes where its form names none."""
     debug: bool = False
     """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
     airflow_login: str | None = None
@@ -29,6 +31,7 @@ def environment() -> Environment:
     return Environment(
         root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
         configs=Path(configs) if configs else None,
+        rescore=os.environ.get("CORPUSMILL_RESCORE") or None,
         debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
         airflow_login=os.environ.get("CORPUSMILL_AIRFLOW_LOGIN") or None,
     )

@@ -12,15 +12,14 @@ A relative path begins at the file's folder. Reading it costs nothing worth nami
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
-from curation.config import _check, _mapping, environment, load_config
+from curation.config import checked_model, load_config, yaml_mapping
+from curation.environment import environment
 from curation.errors import ConfigError
-from curation.rescore import SETTINGS_VARIABLE
 from curation.rescore.config import ChooseConfig, ScoreConfig
 from curation.verdicts import StepConfig
 
@@ -131,9 +130,9 @@ def load_settings(path: str | Path) -> RescoreSettings:
         raise ConfigError(f"{path} is not in UTF-8: {error}. Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"settings {path} cannot be read: {error.strerror or error}.") from error
-    data = _mapping(text, str(path))
+    data = yaml_mapping(text, str(path))
     _place(data, path.absolute().parent)
-    found: RescoreSettings = _check(RescoreSettings, data, str(path), "")
+    found: RescoreSettings = checked_model(RescoreSettings, data, str(path), "")
     found = found.model_copy(update={"root": found.runs_root})
     if found.crawl.input:
         load_config(found.crawl.config)  # now, not when a threshold is passed
@@ -146,7 +145,7 @@ def settings_path(given: str | None) -> Path | None:
     Raises:
         ConfigError: it is relative; each worker has its own current folder.
     """
-    named = given or os.environ.get(SETTINGS_VARIABLE)
+    named = given or environment().rescore
     if not named:
         return None
     if not Path(named).is_absolute():
