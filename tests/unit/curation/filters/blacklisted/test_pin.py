@@ -126,7 +126,7 @@ def test_what_may_be_missing(root: Path, tmp_path: Path) -> None:
     (other / "data.parquet").write_bytes(b"")
 
     def version(path: Path | None, number: int | None = None, at: Path = tmp_path) -> int | None:
-        return pin(BlacklistedConfig(path=path and str(path), version=number), at, None).version
+        return pin(BlacklistedConfig(path=None if path is None else str(path), version=number), at, None).version
 
     assert version(None) == version(empty) == version(gone, 0) == version(other, 0) == 0
     assert version(None, at=root) == 1
