@@ -55,7 +55,9 @@ def write_list() -> Blacklist:
     append(FOLDER, addresses("domain", ["sub.weak.example", "weak.example"], evidence=[2, 80]), FACTS)
     gone = addresses("domain", ["old.example"], expires=datetime(2029, 1, 1, tzinfo=timezone.utc), evidence=99)
     append(FOLDER, gone, FACTS)
-    append(FOLDER, table.slice(9, 1).select(["kind", "key", "reason"]).append_column("removed", pa.array([True])), FACTS)
+    append(
+        FOLDER, table.slice(9, 1).select(["kind", "key", "reason"]).append_column("removed", pa.array([True])), FACTS
+    )
     (FOLDER / "latest.json").unlink()
     return Blacklist.open(FOLDER, at=AT)
 
@@ -63,7 +65,12 @@ def write_list() -> Blacklist:
 def cases(blacklist: Blacklist) -> list[dict[str, Any]]:
     """The cases, in order."""
     known = fluent()
-    config = {"path": str(FOLDER), "version": blacklist.version, "digest": blacklist.digest, "at": "2030-01-01T00:00:00Z"}
+    config = {
+        "path": str(FOLDER),
+        "version": blacklist.version,
+        "digest": blacklist.digest,
+        "at": "2030-01-01T00:00:00Z",
+    }
     found: list[dict[str, Any]] = []
 
     def add(name: str, lang: str, text: str, reason: str | None, why: str, **more: Any) -> None:
@@ -91,7 +98,13 @@ def cases(blacklist: Blacklist) -> list[dict[str, Any]]:
     for name, url, reason, why, more in (
         ("page", "http://user@EXAMPLE.org:80/bad?page=1#top", "url", "The same page in another spelling.", {}),
         ("other-page", "https://example.org/bad?page=2", None, "Another query is another page.", {}),
-        ("evidence", "https://example.org/bad?page=1", None, "Three documents are less than four.", {"min_evidence": 4}),
+        (
+            "evidence",
+            "https://example.org/bad?page=1",
+            None,
+            "Three documents are less than four.",
+            {"min_evidence": 4},
+        ),
         ("domain", "https://shop.spam.example/x", "domain", "A domain stands for all below it.", {}),
         ("beside", "https://notspam.example/x", None, "It only ends in the same letters.", {}),
         ("by-hand", f"https://{HAND}/", "domain", "An entry by hand has no count and needs none.", {"min_evidence": 9}),
