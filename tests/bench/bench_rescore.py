@@ -47,8 +47,10 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 FILTERS = ("language", "html_noise", "length", "rules")
 """Steps of the judged run: the re-score takes the labels of the first; the others say what a curated crawl still holds."""
 SEQ_LEN, BATCH = 512, 2
-TRAINING_BYTES = 1_500
-"""Of a document at most: a small budget of tokens sees more documents so."""
+CHARACTERS, UNSPACED_CHARACTERS = 1_500, 700
+"""Of a document that trains, at most: a small budget of tokens sees more documents so. The latter of UNSPACED."""
+UNSPACED = ("zh", "ja", "ko", "lzh", "zh-Hant", "th")
+"""Languages whose characters say more."""
 READING = ScoreConfig(documents="all", window=256, stride=192, max_windows=2)
 """A long document is read at two places: all documents in some minutes on one core."""
 
@@ -74,7 +76,7 @@ def run_of(name: str, files: dict[str, list[dict[str, str]]], work: Path, config
 def trained(work: Path, documents: Sequence[Document], steps: int, save_every: int) -> list[Entry]:
     """The lines of the ledger that name checkpoints, early to late; trains what is missing."""
     rows = [
-        {"id": one.name, "text": one.text.encode()[:TRAINING_BYTES].decode(errors="ignore")}
+        {"id": one.name, "text": one.text[: UNSPACED_CHARACTERS if one.language in UNSPACED else CHARACTERS]}
         for one in documents
         if part_of(one) == "train"
     ]
