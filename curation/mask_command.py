@@ -158,7 +158,7 @@ def _tell(file: TokenFile, mask: Mask, urls: bool) -> None:
     looked, listed = told["looked_at"], told["blacklist"]
     print(f"{file.path}: {len(file):,} sequences of {header.seq_len:,} tokens, {header.documents:,} documents")
     print(f"blacklist version {listed['version']}, digest {(listed['digest'] or 'none')[:16]}, at {listed['at']}")
-    pages = "yes" if looked["url"] else "no, the run's shards are not there" if urls else "the list has none"
+    pages = "the list has none" if not urls else "yes" if looked["url"] else "no, the run's shards are not there"
     print(f"looked for: texts yes; URLs and domains {pages}; near copies {'yes' if looked['near'] else 'no'}")
     print(f"{'found by':10s}{'documents':>12s}{'sequences':>12s}{'tokens':>16s}  reason")
     for one in told["reasons"]:
