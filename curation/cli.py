@@ -25,6 +25,7 @@ from curation.command_parser import Commands, Parser, command
 from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export
 from curation.job_command import add_judge, add_run
+from curation.mask_command import add_mask
 from curation.parity_command import add_parity
 from curation.progress_command import add_progress
 from curation.rescore_command import add_rescore
@@ -57,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     for add in (
         add_parity,
         add_cat,
+        add_mask,
         add_progress,
         add_rescore,
         add_blacklist,
