@@ -268,11 +268,12 @@ def speed(rescore: Rescore, documents: Sequence[Document], number: int, rounds: 
 # -- command line ------------------------------------------------------------------------------
 
 
-def main() -> int:
+def parsed() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.bench_rescore", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--work", type=Path, required=True, help="folder of runs, checkpoints and scores")
+    parser.add_argument("--work", type=Path, help="folder of runs, checkpoints and scores")
     parser.add_argument(
         "--steps", type=int, default=700, help=f"of the trainer, of {SEQ_LEN * BATCH:,} tokens each (700)"
     )
@@ -290,9 +291,16 @@ def main() -> int:
         "--wrong", type=int, metavar="N", help="print so many wrong ones of each kind, and nothing else"
     )
     parser.add_argument("--speed", type=int, metavar="N", help="speed over so many documents, and nothing else")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = parsed()
     if not (DATA / "2_text").is_dir():
         print(f"passed over: {DATA / '2_text'} is not there; set CORPUSMILL_TEST_DATA")
+        return 0
+    if arguments.work is None:
+        print("passed over: it trains for a quarter of an hour and keeps what it made; give --work FOLDER")
         return 0
     documents = load_texts(DATA / "2_text")
     if arguments.model:

@@ -169,7 +169,7 @@ def lines(scores: pa.Table, gold: Gold, rows: Rows, config: ChooseConfig, *, one
             for is_junk in (True, False)
         ]
         of = [int(here.sum()), int(judged.sum()), int((judged & junk).sum())]
-        found[label] = Line(*of, *counts, held.get(label, 0), int((judged & junk & small).sum()))
+        found[label] = Line(*[*of, *counts, held.get(label, 0), int((judged & junk & small).sum())])
     return found
 
 
