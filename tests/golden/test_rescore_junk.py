@@ -73,21 +73,21 @@ def chosen(judged: tuple[pa.Table, Gold], share: float) -> dict[str, Line]:
     return lines(table, gold, rows, ChooseConfig(), one_source=True)
 
 
-@pytest.mark.parametrize(("share", "high"), [(0.05, 0.75), (0.2, 0.9), (0.55, 0.95)])
-def test_what_is_chosen_is_mostly_junk(judged: tuple[pa.Table, Gold], share: float, high: float) -> None:
-    """With the default settings: of what scores too high at least so much is junk, of all more than half, by far more than there is."""
+@pytest.mark.parametrize(("share", "high", "found"), [(0.05, 0.6, 0.35), (0.2, 0.9, 0.18), (0.55, 0.95, 0.04)])
+def test_what_is_chosen_is_mostly_junk(judged: tuple[pa.Table, Gold], share: float, high: float, found: float) -> None:
+    """With the default settings: of what scores too high at least so much is junk, and so much of all junk is found."""
     line = total(chosen(judged, share).values())
-    assert line.high_junk >= 10
     assert line.high_junk / (line.high_junk + line.high_good) >= high
     assert line.precision >= max(0.6, 2 * line.base)
+    assert line.recall >= found
 
 
-@pytest.mark.parametrize("share", [0.05, 0.2, 0.55])
-def test_hardly_any_good_text_is_chosen(judged: tuple[pa.Table, Gold], share: float) -> None:
-    """At most one good document in 200, and in no language more than one in 50."""
+@pytest.mark.parametrize(("share", "lost"), [(0.05, 0.015), (0.2, 0.003), (0.55, 0.001)])
+def test_little_good_text_is_chosen(judged: tuple[pa.Table, Gold], share: float, lost: float) -> None:
+    """Of all good documents at most so many, and of no language more than one in 25: a trained model takes a sixth of that."""
     found = chosen(judged, share)
-    assert total(found.values()).good_lost <= 1 / 200
-    assert max(line.good_lost for line in found.values() if line.judged > line.junk) <= 1 / 50
+    assert total(found.values()).good_lost <= lost
+    assert max(line.good_lost for line in found.values() if line.judged > line.junk) <= 1 / 25
 
 
 def test_a_language_of_few_documents_is_left_alone(judged: tuple[pa.Table, Gold]) -> None:
