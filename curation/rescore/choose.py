@@ -2,7 +2,7 @@
 
 Pure and vectorised over the scores; the answer does not depend on their order. A document is **judged** if enough of its
 tokens were scored and its score is finite; nothing else is ever chosen. Percentiles are taken within a group: a
-language in a source, or a language. What lies beyond all that is set for an end is a **candidate**; then the guards hold
+language, or a language in a source. What lies beyond all that is set for an end is a **candidate**; then the guards hold
 back:
 
 - a group with fewer than `min_documents` judged documents gives none (a percentile of few says nothing);

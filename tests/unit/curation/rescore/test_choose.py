@@ -63,10 +63,10 @@ def test_small_groups_give_nothing_but_are_told() -> None:
     """Nine documents of a source are too few by themselves; with the rest of their language they are judged."""
     table = scores(("eng_Latn", "a", HUNDRED), ("eng_Latn", "b", [500.0] * 9))
     settings = {"high": {"limit": 200.0}, "max_share": 1}
-    alone = choose(table, config(**settings))
+    alone = choose(table, config(**settings, group="language_and_source"))
     assert not alone.side.any()
     assert alone.groups.column("too_few").to_pylist() == [False, True]
-    together = choose(table, config(**settings, group="language"))
+    together = choose(table, config(**settings))
     assert (together.side != 0).sum() == 9
 
 
