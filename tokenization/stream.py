@@ -56,7 +56,7 @@ from tokenization.golden import TrainerTokenizer, check_tokenizer
 from tokenization.order import Ahead, Order, whole_weights
 from tokenization.reader import Read, TokenFile, Verify
 from tokenization.skip import MaskSource, Skip, SkipSource, begun, open_skips, resumed, rows_of_files, told_of
-from tokenization.stream_arguments import check_numbers, check_together
+from tokenization.stream_arguments import check_numbers, opened
 
 __all__ = ["TokenStream"]
 
@@ -117,12 +117,8 @@ class TokenStream:
             TokenizerError: the tokenizer is not that of the files.
             ValueError: an argument does not fit; the message names it.
         """
-        several = [files] if isinstance(files, str | os.PathLike | TokenFile) else list(files)
-        self.files = tuple(
-            file if isinstance(file, TokenFile) else TokenFile(file, verify=verify, read=read) for file in several
-        )
+        self.files = opened(files, verify, read)
         """The open files."""
-        check_together(self.files)
         if tokenizer is not None:
             check_tokenizer(self.files[0].metadata, tokenizer, str(self.files[0].path))
         check_numbers(batch_size, rank, world, epochs)

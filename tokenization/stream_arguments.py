@@ -1,17 +1,35 @@
-"""What a stream refuses when it is made: files that no model can read together, and numbers that do not fit."""
+"""What a stream is made of: files that one model can read together, and numbers that fit each other."""
 
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Sequence
 
 from tokenization.errors import TokenFileError
-from tokenization.reader import TokenFile
+from tokenization.reader import Read, TokenFile, Verify
 
-__all__ = ["check_numbers", "check_together"]
+__all__ = ["check_numbers", "opened"]
 
 
-def check_together(files: Sequence[TokenFile]) -> None:
+def opened(
+    files: str | os.PathLike[str] | TokenFile | Sequence[str | os.PathLike[str] | TokenFile], verify: Verify, read: Read
+) -> tuple[TokenFile, ...]:
+    """The files, those that were given by their path opened.
+
+    Raises:
+        TokenFileError: one is damaged, or no model can read them together.
+        ValueError: there are none.
+    """
+    several = [files] if isinstance(files, str | os.PathLike | TokenFile) else list(files)
+    found = tuple(
+        file if isinstance(file, TokenFile) else TokenFile(file, verify=verify, read=read) for file in several
+    )
+    _check_together(found)
+    return found
+
+
+def _check_together(files: Sequence[TokenFile]) -> None:
     """Refuse files that no model can read together."""
     if not files:
         raise ValueError("no files: expected at least one")
