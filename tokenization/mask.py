@@ -12,7 +12,7 @@ sequences), the digest of both and of the numbers, that of the rest, and the fac
 
     pyarrow.ipc.open_file(path).read_all()["sequence"].to_numpy()
 
-Needs pyarrow and NumPy only. Costs 8 bytes a masked sequence.
+Needs pyarrow and NumPy only. Costs 8 bytes a masked sequence, and as much again while it is made.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tokenization.durable import fsync_folder
 from tokenization.errors import TokenFileError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Mask:
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What else is known, as JSON has it: of `corpusmill mask` the version of the blacklist, reasons, counts."""
     columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    """More of each row, as `blacklisted_tokens`: arrays [k]."""
+    """More of each row, as `blacklisted_tokens`: arrays [k] of numbers or truth values."""
 
     @classmethod
     def of(
@@ -77,11 +78,20 @@ class Mask:
             raise ValueError(f"rows must be a list of whole numbers, found {given.dtype}{list(given.shape)}")
         if given.size and not 0 <= int(given.min()) <= int(given.max()) < len(file):
             raise ValueError(f"{file.path} has sequences 0 to {len(file) - 1}; found {given.min()} to {given.max()}")
-        unique = np.array(sorted(set(given.tolist())), np.int64)
+        unique = np.unique(given.astype(np.int64))
         if columns and not np.array_equal(unique, given):
             raise ValueError("rows with columns must be ascending, none twice")
-        if any(column.shape != unique.shape for column in (columns or {}).values()):
-            raise ValueError(f"each column must have {len(unique)} values, one a row")
+        for name, column in (columns or {}).items():
+            if column.shape != unique.shape:
+                raise ValueError(
+                    f"column {name!r} must have {len(unique)} values, one a row, found {list(column.shape)}"
+                )
+            # Objects would be digested as addresses in memory; and what Arrow gives back must have the same type.
+            if name == "sequence" or column.dtype.kind not in "biuf" or not column.dtype.isnative:
+                raise ValueError(
+                    f"column {name!r} must be of numbers or truth values in this machine's byte order, and not be named "
+                    f"`sequence`; found {column.dtype.str}. Text belongs into facts."
+                )
         unique.flags.writeable = False
         return cls(file.seal, len(file), unique, facts or {}, columns or {})
 
@@ -165,11 +175,7 @@ class Mask:
             temporary.replace(out)
         finally:
             temporary.unlink(missing_ok=True)
-        folder = os.open(out.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the name, too, outlasts a crash of the machine
-        finally:
-            os.close(folder)
+        fsync_folder(out.parent)
 
     def __len__(self) -> int:
         return len(self.rows)

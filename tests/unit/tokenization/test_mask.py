@@ -58,6 +58,33 @@ def test_rows_that_the_file_has_not(rows: list[int], file: TokenFile) -> None:
         Mask.of(file, rows)
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u8", "f2", "f8"])
+def test_columns_of_numbers_come_back(kind: str, file: TokenFile, tmp_path: Path) -> None:
+    """Every type that is taken is read again as it was written."""
+    column = np.arange(3).astype(kind)
+    Mask.of(file, [1, 5, 9], columns={"x": column}).write(tmp_path / "m.arrow")
+    read = Mask.read(tmp_path / "m.arrow").columns["x"]
+    assert (read.dtype, read.tolist()) == (column.dtype, column.tolist())
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.array(["a", "b"], object),
+        np.array(["a", "b"]),
+        np.array([b"a", b"b"]),
+        np.array([1, 2], ">i4"),
+        np.array([1, 2], "M8[s]"),
+    ],
+)
+def test_columns_that_no_digest_can_stand_for(column: np.ndarray, file: TokenFile) -> None:
+    """Text and other objects are refused when the mask is made, not when it is read; so is a second `sequence`."""
+    with pytest.raises(ValueError, match="column 'why' must be of numbers"):
+        Mask.of(file, [1, 5], columns={"why": column})
+    with pytest.raises(ValueError, match="not be named `sequence`"):
+        Mask.of(file, [1, 5], columns={"sequence": np.array([2, 3])})
+
+
 def test_what_is_no_mask(file: TokenFile, tmp_path: Path) -> None:
     """A token file, another version, a missing file; and what could not be written leaves the old one."""
     with pytest.raises(TokenFileError, match="is no mask"):
