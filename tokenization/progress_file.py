@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tokenization.durable import fsync_folder
 from tokenization.progress_line import ProgressError
 
 __all__ = ["LedgerFile", "opened"]
@@ -46,7 +47,7 @@ class LedgerFile:
             raise OSError(errno.ENOSPC, "only a part of the line could be written")
         self.sync()
         for folder in self._folders if not size else []:
-            _fsync_folder(folder)
+            fsync_folder(folder)
 
     def sync(self) -> None:
         """Bring to the disk what was appended before, by whomever."""
@@ -90,11 +91,3 @@ def _lock(descriptor: int) -> None:
             if time.monotonic() > give_up:
                 raise OSError(errno.EAGAIN, f"another process has held its lock for {_LOCK_SECONDS:.0f} s") from None
             time.sleep(0.005)
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
