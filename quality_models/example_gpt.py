@@ -14,8 +14,11 @@ is read with `weights_only`, which runs no code of it. Costs one read of the wei
 
 from __future__ import annotations
 
+import errno
 import json
+import pickle
 import re
+import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +32,13 @@ THETA = 10_000.0
 EPSILON = 2.0**-23
 """What torch's RMSNorm takes for numbers of 32 bits where none is given."""
 BLOCK = re.compile(r"blocks\.(\d+)\.(.+)")
+_ODD_ZIP = (NotImplementedError, RuntimeError, EOFError, ValueError, OverflowError, struct.error)
+"""What the standard library's zipfile raises where numbers of a table of contents make no sense."""
+_ODD_PICKLE = (
+    *(RuntimeError, EOFError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    *(struct.error, pickle.UnpicklingError),
+)
+"""What torch raises where a pickle is damaged, or builds what no tensor can be."""
 NAMES = {
     "norm1.weight": "input_layernorm.weight",
     "norm2.weight": "post_attention_layernorm.weight",
@@ -43,13 +53,23 @@ def damage_in(path: Path) -> str:
     """Why a file is no whole checkpoint, in a few words; empty if it is. Reads all of it.
 
     torch writes a zip file, whose table of contents comes last and holds a CRC-32 of each part.
+
+    Raises:
+        OSError: it cannot be read.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            broken = archive.testzip()
-    except zipfile.BadZipFile:
-        return "no whole zip file, as torch.save writes one"
-    return f"{broken} in it is damaged" if broken else ""
+    with path.open("rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                # torch neither packs nor encrypts: such a part is damage, or foreign, and is not unpacked.
+                odd = [one.filename for one in archive.infolist() if one.compress_type or one.flag_bits & 1]
+                broken = odd[0] if odd else archive.testzip()
+        except (zipfile.BadZipFile, *_ODD_ZIP):
+            return "no whole zip file, as torch.save writes one"
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return "no whole zip file, as torch.save writes one"  # its table points before the file's begin
+    return f"{broken!r:.80} in it is damaged" if broken is not None else ""
 
 
 def write_folder(path: Path, folder: Path) -> None:
@@ -69,14 +89,12 @@ def write_folder(path: Path, folder: Path) -> None:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    import pickle
-
     import torch
 
     try:
         state: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        what = " ".join(str(error).split())[:200]
+    except _ODD_PICKLE as error:
+        what = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise ValueError(f"{path}: expected a checkpoint of examples/train_gpt.py, found {what}") from error
     for name in ("model", "settings"):
         if not isinstance(state, dict) or not isinstance(state.get(name), dict):
@@ -90,15 +108,15 @@ def _read(path: Path) -> Mapping[str, Any]:
 
 def _config(weights: Mapping[str, Any], settings: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """config.json, from the shapes of the weights and what the checkpoint says."""
-    numbers = {match[1] for name in weights if (match := BLOCK.fullmatch(name))}
+    numbers = {match[1] for name in weights if (match := BLOCK.fullmatch(str(name)))}
     blocks = {f"blocks.{number}.{name}" for number in range(len(numbers)) for name in ("qkv.weight", *NAMES)}
     expected = {"embedding.weight", "norm.weight", *blocks}
     if not numbers or set(weights) != expected:
-        odd = sorted(set(weights) ^ expected)[:3]
+        odd = sorted(map(str, set(weights) ^ expected))[:3]
         raise ValueError(f"{path}: expected the weights of examples/train_gpt.py, found other names: {', '.join(odd)}")
-    vocabulary, width = weights["embedding.weight"].shape
+    vocabulary, width, inner = _shapes(weights, path)
     heads, positions = (settings.get(name) for name in ("heads", "positions"))
-    if not isinstance(heads, int) or not isinstance(positions, int) or heads < 1 or width % heads or positions < 2:
+    if type(heads) is not int or type(positions) is not int or heads < 1 or width % heads or positions < 2:
         raise ValueError(
             f"{path}: expected settings.heads that divide the width {width}, and settings.positions, found {heads!r} and "
             f"{positions!r}"
@@ -108,7 +126,7 @@ def _config(weights: Mapping[str, Any], settings: Mapping[str, Any], path: Path)
         "model_type": "arcee",
         "vocab_size": vocabulary,
         "hidden_size": width,
-        "intermediate_size": weights["blocks.0.up.weight"].shape[0],
+        "intermediate_size": inner,
         "num_hidden_layers": len(numbers),
         "num_attention_heads": heads,
         "num_key_value_heads": heads,
@@ -123,6 +141,38 @@ def _config(weights: Mapping[str, Any], settings: Mapping[str, Any], path: Path)
         "eos_token_id": None,
         "dtype": "float32",
     }
+
+
+def _shapes(weights: Mapping[str, Any], path: Path) -> tuple[int, int, int]:
+    """Vocabulary, width and inner width, with which every weight agrees.
+
+    Raises:
+        ValueError: one is no tensor of numbers that is all there, or has another shape.
+    """
+    import torch
+
+    for name, weight in weights.items():
+        whole = isinstance(weight, torch.Tensor) and weight.layout == torch.strided and weight.is_floating_point()
+        # A stride of 0 would make any size of a few bytes.
+        if not whole or weight.numel() * weight.element_size() > weight.untyped_storage().nbytes():
+            kind = f"a tensor of {weight.dtype}" if isinstance(weight, torch.Tensor) else type(weight).__name__
+            raise ValueError(f"{path}: expected {name} to be a dense tensor of floating point numbers, found {kind}")
+    sizes = [tuple(weights[name].shape) for name in ("embedding.weight", "blocks.0.up.weight")]
+    if any(len(size) != 2 or 0 in size for size in sizes):
+        raise ValueError(f"{path}: expected weights of two dimensions, found {sizes[0]} and {sizes[1]}")
+    (vocabulary, width), (inner, _) = sizes
+    of_block = {
+        "qkv.weight": (3 * width, width),
+        "out.weight": (width, width),
+        "up.weight": (inner, width),
+        "down.weight": (width, inner),
+    }
+    for name, weight in weights.items():
+        match = BLOCK.fullmatch(name)
+        expected = of_block.get(match[2] if match else name, (width,))
+        if name != "embedding.weight" and tuple(weight.shape) != expected:
+            raise ValueError(f"{path}: expected {name} of shape {expected}, found {tuple(weight.shape)}")
+    return vocabulary, width, inner
 
 
 def _renamed(weights: Mapping[str, Any]) -> dict[str, Any]:
