@@ -45,16 +45,16 @@ class Found:
 
     listed: npt.NDArray[np.int16]
     """int16[documents]: number of the label, -1: it is not blacklisted."""
-    labels: list[Label] = field(default_factory=list)
+    labels: dict[Label, int] = field(default_factory=dict)
+    """Each with its number, in the order of the numbers: 0, 1, 2, .."""
     looked_at: dict[str, bool] = field(default_factory=dict)
     """What was compared: text, url (with domains), near."""
 
     def number(self, label: Label) -> int:
-        if label not in self.labels:
-            if len(self.labels) > np.iinfo(np.int16).max:
-                raise InputError("the blacklist gives more than 32,767 reasons: too many to tell apart.")
-            self.labels.append(label)
-        return self.labels.index(label)
+        number = self.labels.setdefault(label, len(self.labels))
+        if number > np.iinfo(np.int16).max:
+            raise InputError("the blacklist gives more than 32,768 reasons: too many to tell apart.")
+        return number
 
 
 def run_of(file: TokenFile, given: Path | None) -> tuple[Run | None, str]:
@@ -203,8 +203,7 @@ def mask_of(file: TokenFile, found: Found, facts: dict[str, Any]) -> Mask:
     tokens = np.zeros(len(sequences), np.int64)
     np.add.at(tokens, where, lengths)
     others = _others(file, found, sequences, tokens)
-    copies, label = table.copies(), found.listed[rows]
-    listed = found.listed[~copies]
+    listed = found.listed[~table.copies()]
     counts = {
         "documents": int(np.count_nonzero(listed >= 0)),
         "copies": int(np.count_nonzero(found.listed >= 0)),
@@ -212,20 +211,35 @@ def mask_of(file: TokenFile, found: Found, facts: dict[str, Any]) -> Mask:
         "tokens": int(tokens.sum()),
         "other_tokens": int(others.sum()),
         "tokens_of_file": file.metadata.tokens,
-        "reasons": [
-            {
-                "found_by": kind,
-                "reason": reason,
-                "documents": int(np.count_nonzero(listed == number)),
-                "copies": int(np.count_nonzero(found.listed == number)),
-                "sequences": len(np.unique(where[label == number])),
-                "tokens": int(lengths[label == number].sum()),
-            }
-            for number, (kind, reason) in enumerate(found.labels)
-        ],
+        "reasons": _by_reason(found, listed, found.listed[rows], where, lengths),
     }
     told = {**facts, "run_id": file.metadata.run_id, "looked_at": found.looked_at, **counts}
     return Mask.of(file, sequences, facts=told, columns={"blacklisted_tokens": tokens, "other_tokens": others})
+
+
+def _by_reason(
+    found: Found, firsts: npt.NDArray[np.int16], labels: npt.NDArray[np.int16], where: Int64s, lengths: Int64s
+) -> list[dict[str, Any]]:
+    """What is counted of each label, in one pass over all, however many labels there are.
+
+    Args:
+        firsts: labels of the documents that are no further copy of another, -1 for none.
+        labels: of each piece of a listed document, with where (number of its sequence) and lengths (its tokens).
+    """
+    n = len(found.labels)
+    tokens = np.zeros(n, np.int64)
+    np.add.at(tokens, labels, lengths)
+    width = int(where.max(initial=0)) + 1
+    counted = {
+        "documents": np.bincount(firsts[firsts >= 0], minlength=n),
+        "copies": np.bincount(found.listed[found.listed >= 0], minlength=n),
+        "sequences": np.bincount(np.unique(labels.astype(np.int64) * width + where) // width, minlength=n),
+        "tokens": tokens,
+    }
+    return [
+        {"found_by": kind, "reason": reason, **{name: int(counts[number]) for name, counts in counted.items()}}
+        for (kind, reason), number in found.labels.items()
+    ]
 
 
 def _others(file: TokenFile, found: Found, sequences: Int64s, tokens: Int64s) -> Int64s:
