@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -23,10 +25,28 @@ __all__ = ["AIRFLOW", "Services", "free_port"]
 AIRFLOW = str(Path(sys.executable).with_name("airflow"))
 
 
+_PORTS = range(20_000, 32_000)
+"""Below those that Linux gives to whoever asks for any: so nobody gets one of ours while a service starts or starts anew."""
+_HELD: list[socket.socket] = []
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of this machine that no other call returns while this process lives, in any process."""
+    for port in random.SystemRandom().sample(_PORTS, 500):
+        # A name of the kernel's that ends with this process: it says to other tests that the port is taken.
+        holder = socket.socket(socket.AF_UNIX)
+        with socket.socket() as probe:
+            try:
+                holder.bind(f"\0corpusmill-test-port-{port}")
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                holder.close()
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                continue
+        _HELD.append(holder)
+        return port
+    raise RuntimeError(f"of 500 ports from {_PORTS.start} to {_PORTS.stop - 1} none is free")
 
 
 class Services:
