@@ -73,7 +73,12 @@ def add_blacklist(commands: Any) -> None:
     exported = _action(actions, "export", "write the entries that hold to a file", _export)
     exported.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".jsonl, .arrow or .parquet")
     _add_version(exported)
-    _action(actions, "compact", "write a snapshot, with which it opens fast", _compact)
+    _action(
+        actions,
+        "compact",
+        "write a snapshot, with which it opens fast, and on a disk an index for near copies",
+        _compact,
+    )
 
 
 def _action(
@@ -153,8 +158,8 @@ def _list(arguments: argparse.Namespace) -> int:
             raise RunError("\n".join(found))
     for one in versions(files, 1, latest_number(files)):
         counts = ", ".join(f"{n:,} {name}" for name, n in one.counts.items() if n)
-        who, why = (printable(str(one.facts.get(name, ""))) for name in ("who", "why"))
-        print(f"{one.number:6d}  {one.when[:19]}Z  {one.digest[:12]}  {counts}  by {who}: {why}")
+        who, why = (one.facts.get(name, "") for name in ("who", "why"))
+        print(printable(f"{one.number:6d}  {one.when[:19]}Z  {one.digest[:12]}  {counts}  by {who}: {why}"))
     return 0
 
 

@@ -95,6 +95,10 @@ def checked_entries(table: pa.Table, when: datetime) -> pa.Table:
             raise ConfigError(f"blacklist: no column {name!r}{nearest(name, SCHEMA.names)} in entries.")
     if len(set(table.column_names)) < table.num_columns:
         raise ConfigError("blacklist: a column of the entries stands twice.")
+    try:
+        table.validate(full=True)  # of a file from elsewhere: what is no UTF-8 could be appended, but not read again
+    except pa.ArrowException as error:
+        raise InputError(f"blacklist: the entries are damaged: {error}.") from error
     fill: Mapping[str, Any] = {"shown": "", "time": when, "removed": False}
     columns = [_column(table, field, fill.get(field.name)) for field in SCHEMA]
     metadata = {SIGNING: table.schema.metadata[SIGNING]} if SIGNING in (table.schema.metadata or {}) else None

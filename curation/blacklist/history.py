@@ -28,21 +28,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.blacklist.entries import KINDS, SCHEMA, checked_entries
 from curation.blacklist.files import Files, open_files
+from curation.blacklist.sealed import FORMAT, checked_told, sealed
 from curation.errors import ConfigError, RunError
 from curation.ids import canonical_json
 
 __all__ = ["Version", "append", "damages", "latest_number", "read_version", "segment", "versions"]
 
 log = logging.getLogger("corpusmill")
+Told = TypeVar("Told", str, int, dict[str, Any])
 
-FORMAT = 1
 ROWS_A_BATCH = 1 << 16
 _FACTS = b"corpusmill-blacklist"
 _ONCE = "once.json"
@@ -142,11 +143,7 @@ def _write_segment(table: pa.Table, facts: Mapping[str, Any], when: datetime, pa
         "when": when.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         "facts": dict(facts),
     }
-    try:
-        text = canonical_json(told)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"blacklist: facts must be plain JSON: {error}") from error
-    schema = SCHEMA.with_metadata({**(table.schema.metadata or {}), _FACTS: text.encode("utf-8", "backslashreplace")})
+    schema = SCHEMA.with_metadata({**(table.schema.metadata or {}), _FACTS: checked_told(told)})
     with pa.ipc.new_file(str(path), schema) as writer:
         writer.write_table(table.replace_schema_metadata(schema.metadata), max_chunksize=ROWS_A_BATCH)
 
@@ -163,28 +160,33 @@ def _complete(files: Files) -> int:
 
 def _seal(files: Files, number: int) -> Version:
     """Write the json of a segment that stands; the same bytes whoever does it."""
-    segment_name, name = f"{stem(number)}.arrow", f"{stem(number)}.json"
-    content = files.buffer(segment_name)
-    told = _told(files, segment_name, content)
-    previous = read_version(files, number - 1).digest if number > 1 else ""
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "version": number,
-            "previous": previous,
-            "segment": {"file": segment_name, "bytes": content.size, "sha256": hashlib.sha256(content).hexdigest()},
-            **{key: told[key] for key in ("rows", "counts", "when", "facts")},
-        },
-        indent=1,
-        ensure_ascii=False,
-    )
-    if not files.create_text(name, text + "\n"):
-        there = files.buffer(name).to_pybytes()
-        if there != (text + "\n").encode():
-            raise RunError(
-                f"{files.path(name)} does not describe {segment_name}: one of the two is damaged. Put both back from a copy."
-            )
+    name = f"{stem(number)}.json"
+    made = _json_of(files, number)
+    if not files.create_text(name, made.decode()) and files.buffer(name).to_pybytes() != made:
+        raise RunError(
+            f"{files.path(name)} does not describe {stem(number)}.arrow: one of the two is damaged. Put both back from a copy."
+        )
     return read_version(files, number)
+
+
+def _json_of(files: Files, number: int) -> bytes:
+    """The json of a segment, as it follows from it and the version before.
+
+    Raises:
+        RunError: the segment is none, or no json can be made of it: nobody can append behind it.
+    """
+    name = f"{stem(number)}.arrow"
+    content = files.buffer(name)
+    told = _told(files, name, content)
+    previous = read_version(files, number - 1).digest if number > 1 else ""
+    try:
+        return sealed(number, previous, name, content, told)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise RunError(
+            f"{files.path(name)} blocks the blacklist: it belongs to no version yet, and its json, which each writer must "
+            f"write before it can append, cannot be written ({type(error).__name__}: {error}). Move it away, then append "
+            "its entries again with other facts."
+        ) from error
 
 
 def _told(files: Files, name: str, content: pa.Buffer) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def _told(files: Files, name: str, content: pa.Buffer) -> dict[str, Any]:
         told: dict[str, Any] = json.loads((schema.metadata or {})[_FACTS])
         if told["format"] != FORMAT or schema.remove_metadata() != SCHEMA:
             raise RunError(f"{files.path(name)} is a segment of format {told['format']}; this version reads {FORMAT}.")
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise RunError(
             f"{files.path(name)} is no segment of a blacklist, or was left half written ({error}). It belongs to no "
             "version yet: if no writer is at work, move it away, then append again."
@@ -252,10 +254,17 @@ def latest_number(files: Files) -> int:
 
 
 def _latest(files: Files, names: set[str]) -> int:
+    """Number of the newest version in a listing.
+
+    A listing is not of one moment: beside writers it may show a file and not an older one that came while it was made
+    (seen on ext4). What was there before it began it shows, so a second one decides what is missing.
+    """
     numbers = {int(match[1]) for name in names if (match := _NUMBER.fullmatch(name)) and match[2] == "json"}
     latest = max(numbers, default=0)
-    lost = [f"{stem(number)}.json" for number in range(1, latest) if number not in numbers]
-    lost += [f"{stem(number)}.arrow" for number in numbers if f"{stem(number)}.arrow" not in names]
+    lost = {f"{stem(number)}.json" for number in range(1, latest) if number not in numbers}
+    lost |= {f"{stem(number)}.arrow" for number in range(1, latest + 1)} - names
+    if lost:
+        lost -= files.names() or set()
     if lost:
         raise RunError(
             f"the blacklist {files.where} is damaged: {', '.join(sorted(lost)[:20])} missing. Put the files back from a copy."
@@ -276,19 +285,28 @@ def read_version(files: Files, number: int) -> Version:
         if found["format"] != FORMAT:
             raise RunError(f"{files.path(name)} has format {found['format']!r}; this version reads {FORMAT}.")
         if found["version"] != number:
-            raise ValueError(f"it speaks of version {found['version']}")
+            raise ValueError(f"it speaks of version {found['version']!r}")
+        when, counts = _of(found, "when", str), _of(found, "counts", dict)
+        if datetime.fromisoformat(when).tzinfo is None:
+            raise ValueError(f"its time {when!r} has no time zone")
         return Version(
             number,
             hashlib.sha256(content).hexdigest(),
-            str(found["previous"]),
-            str(found["segment"]["sha256"]),
-            int(found["rows"]),
-            dict(found["counts"]),
-            str(found["when"]),
-            dict(found["facts"]),
+            _of(found, "previous", str),
+            _of(_of(found, "segment", dict), "sha256", str),
+            _of(found, "rows", int),
+            {kind: _of(counts, kind, int) for kind in counts},
+            when,
+            _of(found, "facts", dict),
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise RunError(f"{files.path(name)} is damaged ({error}). Put it back from a copy.") from error
+
+
+def _of(found: Mapping[str, Any], name: str, kind: type[Told]) -> Told:
+    if type(value := found[name]) is not kind:  # true is no number
+        raise TypeError(f"{name!r} is {value!r:.80}, expected {kind.__name__}")
+    return value
 
 
 def versions(files: Files, first: int, last: int) -> list[Version]:
@@ -328,7 +346,7 @@ def segment(files: Files, version: Version, *, check: bool = True) -> pa.ipc.Rec
 
 
 def damages(path: str | os.PathLike[str]) -> Iterator[str]:
-    """One sentence for each file of the history that is missing or damaged; reads all of it."""
+    """One sentence for each file of the history that is missing, damaged, or in the way of all writers; reads all of it."""
     files = open_files(path)
     try:
         latest = latest_number(files)
@@ -345,3 +363,8 @@ def damages(path: str | os.PathLike[str]) -> Iterator[str]:
             segment(files, version)
         except RunError as error:
             yield str(error)
+    try:
+        if f"{stem(latest + 1)}.arrow" in (files.names() or ()):  # of a writer at work, or a killed one
+            _json_of(files, latest + 1)
+    except RunError as error:
+        yield str(error)

@@ -218,3 +218,44 @@ def test_nothing_of_the_list_commands_the_terminal(shell: Shell) -> None:
         told = shell(line)
         assert "\x1b" not in told
         assert "\nforged" not in told
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"when": "\x1b]0;owned\x07"}, 1),
+        ({"counts": {"\x1b[31mtext": 1}}, 0),
+        ({"counts": {"text": "\x1b[31m1"}}, 1),
+        ({"facts": {"who": "\ud800\x1b[31m", "why": ["\x1b"]}}, 0),
+        ({"version": "\x1b[31m"}, 1),
+        ({"format": "\x1b[31m"}, 1),
+    ],
+    ids=str,
+)
+def test_a_foreign_json_does_not_command_the_terminal(shell: Shell, change: dict[str, object], code: int) -> None:
+    """A list may come from anywhere; what is of the wrong type is told as damage."""
+    shell("add --domain a.example --reason x")
+    path = shell.folder / "list" / "000001.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    told = shell("list", code=code) + shell.err
+    assert "\x1b" not in told
+    assert "\x07" not in told
+    assert "Traceback" not in told
+
+
+def test_bytes_that_are_no_text_block_nobody(shell: Shell) -> None:
+    """As a shell with another encoding gives them: refused with a message, and the next one adds."""
+    for line in ("--why", "--who"):
+        shell("add --domain a.example --reason x", line, "caf\udce9", code=2)
+        assert "facts must be Unicode" in shell.err
+    for name in ("--note", "--reason", "--source"):
+        shell("add --domain a.example --reason x", name, "caf\udce9", code=1)
+    assert shell("add --domain a.example --reason x") == "1\n"
+    shell("list --verify")
+
+
+def test_compact_says_that_it_makes_the_near_index(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    """It takes 700 bytes a text, so nobody should find it by surprise."""
+    with pytest.raises(SystemExit):
+        main(["blacklist", "compact", "--help"])
+    assert "near copies" in " ".join(capsys.readouterr().out.split())

@@ -76,3 +76,12 @@ def test_facts_that_are_no_json_leave_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="plain JSON"):
         append(tmp_path, texts([1]), {**FACTS, "x": object()})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """Arrow believes a file what it says: such an entry could be appended, and would stop each reader."""
+    bad = pa.array([b"caf\xe9"], pa.binary()).view(pa.string())
+    table = texts([1]).set_column(2, "reason", bad)
+    with pytest.raises(InputError, match="damaged"):
+        append(tmp_path / "list", table, FACTS)
+    assert not (tmp_path / "list").exists()

@@ -13,7 +13,7 @@ from typing import NoReturn
 import pytest
 
 from curation.blacklist import Blacklist, append, compact, history
-from curation.blacklist.files import open_files
+from curation.blacklist.files import LocalFiles, open_files
 from curation.blacklist.history import damages, read_version, versions
 from curation.errors import ConfigError, InputError, RunError
 from tests.blacklists import FACTS, held, key, texts
@@ -247,6 +247,128 @@ def test_a_file_in_the_place_of_the_folder(tmp_path: Path) -> None:
         Blacklist.open(tmp_path / "list")
     with pytest.raises(RunError, match="could not be written"):
         append(tmp_path / "list", texts([1]), FACTS)
+
+
+def nested(depth: int) -> object:
+    found: object = "end"
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"why": "caf\udce9"},
+        {"who": "\ud800"},
+        {"more": {"\udcff": 1}},
+        {"more": ["\ud83d\ude00"]},
+        {"more": float("nan")},
+        {"more": float("inf")},
+        {"more": b"bytes"},
+        {"more": 10**5000},
+        {"more": nested(33)},
+        {"more": nested(400)},
+        {"more": nested(100_000)},
+        {1: "a", "b": 2},
+    ],
+    ids=range(12),
+)
+def test_facts_that_cannot_be_written_take_no_number(tmp_path: Path, facts: dict[str, object]) -> None:
+    """They are refused before anything stands, and the next writer is not disturbed."""
+    append(tmp_path, texts([1]), FACTS)
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(ConfigError, match="facts must be"):
+        append(tmp_path, texts([2]), {**FACTS, **facts})
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    assert append(tmp_path, texts([3]), {**FACTS, "deep": nested(30), "text": "é 漢 😀 \x00\x1b"}) == 2
+    assert list(damages(tmp_path)) == []
+
+
+def test_a_segment_that_blocks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As earlier releases could leave it: by each writer, and by the look at everything; without it the list goes on."""
+    append(tmp_path, texts([1]), FACTS)
+    with monkeypatch.context() as patch:
+        patch.setattr(history, "checked_told", lambda told: json.dumps(told).encode())
+        with pytest.raises(RunError, match=r"000002.arrow blocks the blacklist"):
+            append(tmp_path, texts([2]), {**FACTS, "why": "caf\udce9"})
+    with pytest.raises(RunError, match=r"000002.arrow blocks the blacklist.*Move it away"):
+        append(tmp_path, texts([3]), FACTS)
+    (told,) = damages(tmp_path)
+    assert "000002.arrow blocks the blacklist" in told
+    assert Blacklist.open(tmp_path).version == 1
+    (tmp_path / "000002.arrow").unlink()
+    assert list(damages(tmp_path)) == []
+    assert append(tmp_path, texts([3]), FACTS) == 2
+
+
+def test_the_look_at_everything_sees_a_half_written_segment_and_lets_a_whole_one_be(tmp_path: Path) -> None:
+    """A segment without its json is of a writer at work."""
+    for number in (1, 2):
+        append(tmp_path, texts([number]), FACTS)
+    (tmp_path / "000002.json").unlink()
+    assert list(damages(tmp_path)) == []
+    (tmp_path / "000002.arrow").write_bytes((tmp_path / "000002.arrow").read_bytes()[:900])
+    assert "left half written" in "".join(damages(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["000002.json", "000002.arrow", "000003.arrow", "000003.json"])
+def test_a_listing_that_misses_a_file_once_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Beside writers it shows a file and not an older one, for it is not of one moment."""
+    for number in range(3):
+        append(tmp_path, texts([number]), FACTS)
+    names, hidden = LocalFiles.names, [name]
+
+    def listed(files: LocalFiles) -> set[str] | None:
+        found = names(files)
+        return found and found - {hidden.pop() if hidden else ""}
+
+    monkeypatch.setattr(LocalFiles, "names", listed)
+    for act in (
+        lambda: Blacklist.open(tmp_path, 2).version == 2,
+        lambda: list(damages(tmp_path)) == [],
+        lambda: append(tmp_path, texts([9]), FACTS) == 4,
+    ):
+        hidden[:] = [name]
+        assert act()
+        assert not hidden
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"when": "\x1b]0;owned\x07"},
+        {"when": "2030-01-01T00:00:00"},
+        {"when": 7},
+        {"counts": {"text": "\x1b[31m1"}},
+        {"counts": {"text": True}},
+        {"counts": {"text": 1.5}},
+        {"counts": [["text", 1]]},
+        {"rows": "1"},
+        {"facts": [["who", "x"]]},
+        {"previous": None},
+        {"segment": []},
+        {"segment": {"sha256": 5}},
+        {"version": "\x1b[31m1"},
+    ],
+    ids=str,
+)
+def test_a_json_of_wrong_types_is_damaged(tmp_path: Path, change: dict[str, object]) -> None:
+    """Whatever reads it may rely on what it is."""
+    append(tmp_path, texts([1]), FACTS)
+    path = tmp_path / "000001.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(RunError, match=r"000001.json is damaged"):
+        read_version(open_files(tmp_path), 1)
+
+
+def test_a_json_that_nests_without_end_is_damaged(tmp_path: Path) -> None:
+    """And is no traceback."""
+    append(tmp_path, texts([1]), FACTS)
+    (tmp_path / "000001.json").write_text("[" * 100_000)
+    assert "000001.json is damaged" in "".join(damages(tmp_path))
 
 
 # ---------------------------------------------------------------- once
