@@ -144,7 +144,7 @@ class Blacklist:
         return found[:, 0], found[:, 1]
 
     def _knows(self, kind: int) -> bool:
-        return any(np.diff(np.searchsorted(layer.kind, [kind, kind + 1]))[0] > 0 for layer in (self._base, self._later))
+        return any(first < last for first, last in (self._base.bounds(kind), self._later.bounds(kind)))
 
     def _find_words(self, kind: str, words: Sequence[str]) -> npt.NDArray[np.int64]:
         keys = np.frombuffer(b"".join(address_key(kind, word) for word in words), np.uint8).reshape(-1, 16)

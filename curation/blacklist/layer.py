@@ -57,9 +57,15 @@ class Layer:
         """Some rows, in that order."""
         return Layer(*(getattr(self, one.name)[rows] for one in fields(self)))
 
+    def bounds(self, kind: int) -> tuple[int, int]:
+        """First row of a kind, and the one behind its last."""
+        # With numbers of another type numpy would copy the column into that type first: 8 bytes a key.
+        first, last = np.searchsorted(self.kind, np.array([kind, kind + 1], self.kind.dtype)).tolist()
+        return first, last
+
     def find(self, kind: int, keys: Keys) -> npt.NDArray[np.int64]:
         """Row of each key, -1 where it is not there: int64[n]."""
-        first, last = np.searchsorted(self.kind, [kind, kind + 1])
+        first, last = self.bounds(kind)
         high, low = keys
         found = np.full(len(high), -1, np.int64)
         if first == last or not len(high):
