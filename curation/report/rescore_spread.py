@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.report.rescore_threshold import Threshold
+from curation.rescore.config import ChooseConfig
 
 __all__ = ["BINS", "KINDS", "MAX_GROUPS", "QUANTILES", "Bins", "Scored", "dense", "scored", "spreads"]
 
@@ -27,8 +28,6 @@ QUANTILES = (5, 25, 50, 75, 95)
 MAX_GROUPS = 200
 """Languages, or sources, that are told apart: the largest by documents; the others are one group."""
 KINDS = ("language", "source", "run")
-MIN_TOKENS = 50
-"""Where the settings name none: as `min_tokens` of the re-score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ def scored(threshold: Threshold) -> Scored:
     whole = pa.concat_tables(tables) if tables else _EMPTY.empty_table()
     tokens = pc.fill_null(whole.column("tokens"), 0).to_numpy().astype(np.float64)
     values = {name: _doubles(whole.column(name)) for name in ("bits_per_byte", "loss", "share_scored")}
-    least = int(threshold.setting("choose").get("min_tokens") or MIN_TOKENS)
+    least = int(threshold.setting("choose").get("min_tokens") or ChooseConfig().min_tokens)
     judged = np.isfinite(values["bits_per_byte"]) & np.isfinite(values["loss"]) & (tokens >= least)
     share = values["share_scored"]
     names, codes = {}, {}
