@@ -2,7 +2,9 @@
 
 A URL is its host and what follows, without scheme, user, default port and fragment; escapes of letters, digits and
 `-._~` are undone, other ones are written in capitals, and what must be escaped is (RFC 3986, 6.2.2). Queries count as
-they are. A host is in small letters, labels of other scripts in Punycode. No list of public suffixes is asked: `co.uk`
+they are. Behind `//` what is normal is normalised to itself: so port 443 is left out whatever the scheme, and escapes that
+appear where others were undone (`%%34%31`) are undone too.
+A host is in small letters, labels of other scripts in Punycode. No list of public suffixes is asked: `co.uk`
 is a domain as any other.
 About 4 us an address.
 """
@@ -24,7 +26,9 @@ _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ASCII = re.compile(r"[!-~]*")
 _KEPT = "".join(map(chr, range(0x21, 0x7F)))
-_DEFAULT_PORTS = {"http": "80", "https": "443", "": "443"}
+_DEFAULT_PORT = ("http", "80")
+_NO_PORT = "443"
+"""Of all schemes: the scheme is not in the key, so whether this port is may not hang on it."""
 _MOST_HOST = 253
 
 
@@ -35,7 +39,7 @@ def normal_url(url: str) -> str | None:
         return None
     host, port, rest = split
     if "%" in rest:
-        rest = _ESCAPE.sub(_escape, rest)
+        rest = _unescaped(rest)
     if not _ASCII.fullmatch(rest):
         rest = quote(rest.strip(), safe=_KEPT, errors="surrogatepass")
     if not rest.startswith("/"):
@@ -75,7 +79,7 @@ def _split(url: str) -> tuple[str, str, str] | None:
         host, _, port = authority.rpartition(":")
         if port and not (port.isascii() and port.isdigit()):
             return None
-        port = "" if port == _DEFAULT_PORTS.get(scheme) else port
+        port = "" if port == _NO_PORT or (scheme, port) == _DEFAULT_PORT else port
     normal = _normal_host(host)
     return (normal, port, rest) if normal else None
 
@@ -91,6 +95,23 @@ def _normal_host(host: str) -> str | None:
             return None
     host = host.removesuffix(".")
     return host if len(host) <= _MOST_HOST and _HOST.fullmatch(host) else None
+
+
+def _unescaped(text: str) -> str:
+    """All escapes undone or in capitals, those too that appear by it."""
+    found = _ESCAPE.sub(_escape, text)
+    if _ESCAPE.sub(_escape, found) == found:
+        return found
+    # As often as needed, but in one go: text that was made for it needs as many passes as it has characters.
+    made: list[str] = []
+    for character in text:
+        made.append(character)
+        while len(made) > 2 and made[-3] == "%" and (match := _ESCAPE.fullmatch("".join(made[-3:]))):
+            escape = _escape(match)
+            made[-3:] = escape
+            if len(escape) > 1:
+                break
+    return "".join(made)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curation.blacklist.addresses import host_of, normal_domain, normal_url, parents
@@ -20,6 +20,11 @@ from curation.blacklist.addresses import host_of, normal_domain, normal_url, par
         ("https://user:pass@example.com/a#b", "example.com/a"),
         ("https://example.com./%7ea%2fB", "example.com/~a%2FB"),
         ("https://example.com/a b", "example.com/a%20b"),
+        ("http://example.com:443/a", "example.com/a"),
+        ("//example.com:443/a", "example.com/a"),
+        ("https://example.com/%%34%31", "example.com/A"),
+        ("https://example.com/%%32f%%32%46", "example.com/%2F%2F"),
+        ("https://example.com/%%%3334%%331", "example.com/41"),
         ("https://example.com/ü", "example.com/%C3%BC"),
         ("https://example.com/%", "example.com/%"),
         (" https://bücher.example/ ", "xn--bcher-kva.example/"),
@@ -39,7 +44,18 @@ def test_a_url_is_normalised(url: str, normal: str | None) -> None:
     assert normal_url(url) == normal
 
 
-@given(st.text(max_size=40), st.sampled_from(["", "https://", "//", "https://a.example/", "http://a.example:"]))
+ANY = st.one_of(
+    st.text(max_size=40),
+    st.text("%%%%%123456aAfF", max_size=20),
+    st.text("%4aA/:@.ü 。ſK\u0307\ud800\\?#[]-_\n", max_size=20),
+)
+
+
+@settings(max_examples=400)
+@given(
+    ANY,
+    st.sampled_from(["", "https://", "//", "ftp://h:443/", "https://a.example/", "http://a.example:", "http://h:443/"]),
+)
 def test_normalising_twice_changes_nothing(rest: str, before: str) -> None:
     """And it never fails, whatever it is given; its result can be written."""
     normal = normal_url(before + rest)
@@ -49,6 +65,12 @@ def test_normalising_twice_changes_nothing(rest: str, before: str) -> None:
     domain = normal_domain(rest)
     if domain is not None:
         assert normal_domain(domain) == domain
+
+
+def test_escapes_within_escapes_take_no_longer_than_others() -> None:
+    """Of 200,000 characters, each pass would undo one escape only."""
+    n = 100_000
+    assert normal_url("//h/" + "%" * n + "3" * n + "34") == "h/34"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from curation.blacklist import append
-from curation.blacklist.entries import SCHEMA, checked_entries
+from curation.blacklist import Blacklist, append
+from curation.blacklist.entries import SCHEMA, checked_entries, normal_address
 from curation.errors import ConfigError, CorpusmillError, InputError
 from tests.blacklists import FACTS, addresses, key, texts
 
@@ -85,3 +85,11 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="damaged"):
         append(tmp_path / "list", table, FACTS)
     assert not (tmp_path / "list").exists()
+
+
+@pytest.mark.parametrize("url", ["http://a.example:443/a", "//a.example:443/a", "https://a.example/%%34%31"])
+def test_every_url_can_be_listed_and_is_found(tmp_path: Path, url: str) -> None:
+    """Also as it is shown and exported, without its scheme."""
+    append(tmp_path, addresses("url", [url]), FACTS)
+    shown = normal_address("url", url)
+    assert (Blacklist.open(tmp_path).lookup_pages([url, f"//{shown}"]) >= 0).all()
