@@ -190,15 +190,13 @@ def _from_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is not usable: its lists and mappings are nested too deep.") from None
 
 
-def yaml_mapping(text: str, where: str) -> dict[str, Any]:
+def yaml_mapping(text: str, where: str, keys: str = "name, ingest, steps, pack") -> dict[str, Any]:
     """A YAML text whose top level is a mapping; empty for no text. Raises ConfigError: it is none, or a key stands twice."""
     data = _from_yaml(text, where)
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise ConfigError(
-            f"{where}: expected a mapping with keys such as name, ingest, steps, pack; found {type(data).__name__}."
-        )
+        raise ConfigError(f"{where}: expected a mapping with keys such as {keys}; found {type(data).__name__}.")
     return data
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ _EXAMPLES = """examples:
   corpusmill rescore rescore.yaml --once                   what is due now
   corpusmill rescore rescore.yaml --status
   corpusmill rescore rescore.yaml --approve 20_000_000_000 --note "looked at the samples"
+  corpusmill rescore rescore.yaml --give-up 20_000_000_000 --note "its run is deleted"
 exit code of --once: 0: nothing is left to do, or only a person's word; 1: a threshold did not get on"""
 
 
@@ -47,7 +49,10 @@ def add_rescore(commands: Any) -> None:
     what.add_argument("--status", action="store_true", help="show what has become of each threshold; does nothing")
     what.add_argument("--approve", type=_tokens, metavar="THRESHOLD", help="publish what this threshold proposes")
     what.add_argument("--reject", type=_tokens, metavar="THRESHOLD", help="publish nothing of it")
-    parser.add_argument("--note", default="", metavar="TEXT", help="why it is approved or rejected")
+    what.add_argument(
+        "--give-up", type=_tokens, nargs="+", metavar="THRESHOLD", help="end what cannot end by itself; needs --note"
+    )
+    parser.add_argument("--note", default="", metavar="TEXT", help="why it is approved, rejected or given up")
     parser.add_argument(
         "--poll", type=float, default=60.0, metavar="S", help="seconds between two looks at the ledger (default 60)"
     )
@@ -84,15 +89,32 @@ def _rescore(arguments: argparse.Namespace) -> int:
     tokens = arguments.approve if arguments.approve is not None else arguments.reject
     if tokens is not None:
         return _decide(settings, tokens, approve=arguments.approve is not None, note=arguments.note)
+    if arguments.give_up:
+        return _give_up(settings, arguments.give_up, arguments.note)
+    if arguments.once:
+        return 1 if _once(settings, arguments, wait=True) else 0
     while True:
-        left = _once(settings, arguments, wait=arguments.once)
-        if arguments.once:
-            return 1 if left else 0
-        time.sleep(max(0.1, arguments.poll))
-        settings = load_settings(arguments.settings)
+        settings = _look(settings, arguments)
 
 
 # -- the loop ----------------------------------------------------------------------------------
+
+
+def _look(settings: RescoreSettings, arguments: argparse.Namespace) -> RescoreSettings:
+    """Do what is due, and wait for the next look; returns the settings for that. It is to go on for weeks: whatever cannot be
+    read now, or locked, may be by then."""
+    from curation.rescore.settings import load_settings
+
+    try:
+        _once(settings, arguments, wait=False)
+    except (CorpusmillError, OSError) as error:
+        log.error("%s It is tried again in %g s.", error, arguments.poll)
+    time.sleep(max(0.1, arguments.poll))
+    try:
+        return load_settings(arguments.settings)
+    except (CorpusmillError, OSError) as error:
+        log.error("%s Until the settings are mended, those of before stay.", error)
+        return settings
 
 
 def _once(settings: RescoreSettings, arguments: argparse.Namespace, *, wait: bool) -> list[str]:
@@ -111,18 +133,25 @@ def _once(settings: RescoreSettings, arguments: argparse.Namespace, *, wait: boo
                 tasks.pin(settings, tokens, wait=False)
             except RunError:
                 waiting.append(tokens)
-            except CorpusmillError as error:
-                problems[tokens] = str(error)
+            except Exception as error:
+                problems[tokens] = _told(tokens, error)
             else:
                 problems |= _go_on(Threshold(settings, tokens), arguments)
         for tokens in waiting if wait else []:
             try:
                 tasks.pin(settings, tokens)
-            except CorpusmillError as error:
-                problems[tokens] = str(error)
+            except Exception as error:
+                problems[tokens] = _told(tokens, error)
             else:
                 problems |= _go_on(Threshold(settings, tokens), arguments)
     return [f"threshold {tokens:,}: {why}" for tokens, why in problems.items()]
+
+
+def _told(tokens: int, error: Exception) -> str:
+    """What a threshold failed with, logged; where that is a fault of the program, with the place. It stops no other one."""
+    fault = None if isinstance(error, CorpusmillError) else error
+    log.error("threshold %s: %s", f"{tokens:,}", error, exc_info=fault)
+    return str(error)
 
 
 def _go_on(threshold: Threshold, arguments: argparse.Namespace) -> dict[int, str]:
@@ -138,10 +167,9 @@ def _go_on(threshold: Threshold, arguments: argparse.Namespace) -> dict[int, str
                 tasks.ingest(threshold.settings, threshold.tokens, progress=progress)
                 tasks.score(threshold, workers=arguments.workers, progress=progress)
             tasks.end(threshold)
-    except CorpusmillError as error:
+    except Exception as error:
         threshold.note_problem("rescore", error)
-        log.error("threshold %s: %s", f"{threshold.tokens:,}", error)
-        return {threshold.tokens: str(error)}
+        return {threshold.tokens: _told(threshold.tokens, error)}
     if (done := threshold.done) is not None:
         version = f", blacklist version {done['version']}" if done["version"] is not None else ""
         log.info("threshold %s: %s%s", f"{threshold.tokens:,}", done["state"], version)
@@ -157,12 +185,8 @@ def _go_on(threshold: Threshold, arguments: argparse.Namespace) -> dict[int, str
 def _decide(settings: RescoreSettings, tokens: int, *, approve: bool, note: str) -> int:
     from curation import rescore_tasks as tasks
     from curation.rescore.publish import somebody
-    from curation.rescore.threshold import Threshold, thresholds_on_disk
 
-    threshold = Threshold(settings, tokens)
-    if not threshold.is_seen:
-        known = ", ".join(f"{one.tokens:,}" for one in thresholds_on_disk(settings)[-5:]) or "none yet"
-        raise ConfigError(f"no threshold {tokens:,} of training {settings.training.run!r}; known: {known}.")
+    threshold = _seen(settings, tokens)
     wanted = "approved" if approve else "rejected"
     stands = tasks.decide(settings, tokens, approve=approve, who=somebody(), note=note)
     if stands["decision"] != wanted:
@@ -174,6 +198,29 @@ def _decide(settings: RescoreSettings, tokens: int, *, approve: bool, note: str)
     done = threshold.done or {}
     print(f"threshold {tokens:,}: {done.get('state')}, blacklist version {done.get('version')}")
     return 0
+
+
+def _give_up(settings: RescoreSettings, given: Sequence[int], note: str) -> int:
+    from curation.rescore.publish import let_go, somebody
+
+    if not note.strip():
+        raise ConfigError("--give-up: --note is missing. Say why: the marker of the threshold keeps it.")
+    for threshold in [_seen(settings, tokens) for tokens in given]:
+        threshold.give_up(somebody(), note)
+        let_go(threshold)
+        print(f"threshold {threshold.tokens:,}: given_up")
+    return 0
+
+
+def _seen(settings: RescoreSettings, tokens: int) -> Threshold:
+    """Raises ConfigError: there is no such threshold."""
+    from curation.rescore.threshold import Threshold, thresholds_on_disk
+
+    threshold = Threshold(settings, tokens)
+    if not threshold.is_seen:
+        known = ", ".join(f"{one.tokens:,}" for one in thresholds_on_disk(settings)[-5:]) or "none yet"
+        raise ConfigError(f"no threshold {tokens:,} of training {settings.training.run!r}; known: {known}.")
+    return threshold
 
 
 # -- what has become of each -------------------------------------------------------------------

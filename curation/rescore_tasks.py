@@ -5,7 +5,8 @@
 
 Nothing travels between tasks that the next one could not find on disk: each looks at all thresholds of the training and
 does what is due there. So a step may be done twice, by two at once, or by another process than the step before. A
-threshold that does not get on leaves `problem.json`, is tried again the next time, and stops no other one.
+threshold that does not get on leaves `problem.json`, is tried again the next time, and stops no other one. Where a step
+finds that an earlier one has not got on, the word of that one stands: it is the cause.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from curation.rescore.propose import propose as choose_of
 from curation.rescore.reports import record
 from curation.rescore.score import Rescore, threshold_folder
 from curation.rescore.settings import RescoreSettings, load_settings, settings_path
-from curation.rescore.threshold import Threshold, thresholds_on_disk
+from curation.rescore.threshold import NotReadyError, Threshold, thresholds_on_disk
 from curation.run import read_json, write_json
 
 __all__ = [
@@ -81,19 +82,23 @@ def settings_of(params: Mapping[str, Any]) -> RescoreSettings | None:
 
 
 def _each(
-    step: str, thresholds: Iterable[Threshold], act: Callable[[Threshold], T], *, fail: bool = True
+    step: str, thresholds: Iterable[Threshold], act: Callable[[Threshold], T], *, fail: bool = True, part: bool = False
 ) -> dict[int, T]:
     """Do something for each threshold; one that fails leaves a word on disk and stops no other.
 
     Args:
-        fail: raise at the end what was raised; else leave that to `gate`, which reads the words.
+        fail: raise at the end what was raised; else, and for NotReadyError, leave that to `gate`, which reads the words.
+        part: this is one of several parts of a step: it takes back no word but its own.
     """
     found: dict[int, T] = {}
     errors: list[Exception] = []
     for threshold in thresholds:
         try:
             found[threshold.tokens] = act(threshold)
-            threshold.clear_problem()
+            threshold.clear_problem(step if part else None)
+        except NotReadyError as error:
+            log.warning("threshold %s, %s: %s", f"{threshold.tokens:,}", step, error)
+            threshold.note_problem(step, error)
         except Exception as error:
             log.error("threshold %s, %s: %s", f"{threshold.tokens:,}", step, error)
             threshold.note_problem(step, error)
@@ -194,11 +199,11 @@ def rescore_of(threshold: Threshold, run_id: str) -> Rescore:
     own = threshold.info["crawl"]
     if own is not None and own["run_id"] == run_id:
         crawl.require_done(threshold)
-    settings = threshold.begun_with
-    pipeline = Pipeline.open(settings.runs_root / "runs" / run_id)
-    return Rescore.create(
-        settings.runs_root, pipeline, threshold.order, held(threshold.folder / "_model"), settings.score
-    )
+    model = held(threshold.folder / "_model")
+    with threshold.settings_stay():
+        settings = threshold.begun_with
+        pipeline = Pipeline.open(settings.runs_root / "runs" / run_id)
+        return Rescore.create(settings.runs_root, pipeline, threshold.order, model, settings.score)
 
 
 def plan(settings: RescoreSettings, kind: str, *, chunk_mb: float = CHUNK_MB) -> list[str]:
@@ -232,8 +237,11 @@ def plan(settings: RescoreSettings, kind: str, *, chunk_mb: float = CHUNK_MB) ->
 
 
 def _share_read(rescore: Rescore) -> float:
-    """Share of the documents that the plan of a run reads."""
-    documents = rescore.plan.column("documents").to_numpy()
+    """Share of the documents that the plan of a run reads. Raises NotReadyError: not all of its shards are counted."""
+    try:
+        documents = rescore.plan.column("documents").to_numpy()
+    except RunError as error:
+        raise NotReadyError(str(error)) from error
     return float(documents @ rescore.plan.column("rate").to_numpy() / max(1, documents.sum()))
 
 
@@ -256,8 +264,8 @@ def work(settings: RescoreSettings, kind: str, chunk: str) -> dict[str, int]:
                 counts.update(items=1, reused=int(bool(done.get("reused"))))
 
         try:
-            _each(f"{kind} {run_id} {numbers}", [Threshold(settings, int(tokens))], act)
-        except CorpusmillError as error:
+            _each(f"{kind} {run_id} {numbers}", [Threshold(settings, int(tokens))], act, part=True)
+        except Exception as error:  # raised below, when the other pieces are done
             errors.append(error)
     if errors:
         raise _together(errors)
@@ -292,8 +300,21 @@ def score_item(folder: str, pass_name: str, item: int) -> dict[str, Any]:
 
 def propose(settings: RescoreSettings) -> dict[str, int]:
     """Choose for every threshold whose runs are scored; returns the entries of each."""
-    found = _each("propose", _open(settings), choose_of)
+    found = _each("propose", _open(settings), _choose)
     return {str(tokens): proposal["counts"]["entries"] for tokens, proposal in found.items()}
+
+
+def _choose(threshold: Threshold) -> dict[str, Any]:
+    """Raises NotReadyError: a run is not scored whole."""
+    for run_id in threshold.info["runs"]:
+        if not (threshold.folder / run_id / "rescore.json").exists():
+            raise NotReadyError(f"run {run_id} is not scored yet: it has not begun to be.")
+        rescore = Rescore.open(threshold.folder / run_id)
+        try:
+            rescore.close()
+        except RunError as error:
+            raise NotReadyError(str(error)) from error
+    return choose_of(threshold)
 
 
 def approvals(settings: RescoreSettings) -> list[dict[str, Any]]:

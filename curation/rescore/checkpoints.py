@@ -34,7 +34,7 @@ from quality_models.lm_folder import bos_name, digest, tokenizer_files, weight_f
 from quality_models.lm_folder import read_json as read_model_json
 from quality_models.windows import BosRule
 
-__all__ = ["SETTLED_S", "Checkpoint", "GivenTokenizer", "Kind", "Pinned", "held", "look", "pin", "wait_for"]
+__all__ = ["SETTLED_S", "Checkpoint", "GivenTokenizer", "Kind", "Pinned", "age", "held", "look", "pin", "wait_for"]
 
 Kind: TypeAlias = Literal["transformers", "example"]
 
@@ -101,9 +101,9 @@ def look(path: Path, sha256: str | None = None, *, settled_s: float = SETTLED_S)
     if kind == "example":
         _refuse_other_files(path)
     before = _stamps(path)
-    if sha256 is None and (age := _age(before)) < settled_s:
+    if sha256 is None and (seconds := age(path)) < settled_s:
         raise RunError(
-            f"checkpoint {path} was changed {max(age, 0):.0f} s ago and has no checksum: expected {settled_s:g} s of rest. "
+            f"checkpoint {path} was changed {max(seconds, 0):.0f} s ago and has no checksum: expected {settled_s:g} s of rest. "
             "Wait, or let the trainer give its SHA-256."
         )
     if why := (_folder_damage(path) if kind == "transformers" else damage_in(path)):
@@ -169,9 +169,10 @@ def _stamps(path: Path) -> dict[str, tuple[int, float]]:
     return found
 
 
-def _age(stamps: dict[str, tuple[int, float]]) -> float:
-    """Seconds since any of the files was changed."""
-    return time.time() - max((changed for _, changed in stamps.values()), default=0.0)
+def age(path: Path) -> float:
+    """Seconds since any file of a checkpoint was changed; of a folder without any, since that was."""
+    changed = [moment for _, moment in _stamps(path).values()]
+    return time.time() - max(changed, default=path.stat().st_mtime)
 
 
 def _sha256(path: Path) -> str:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from curation.rescore.config import ChooseConfig, Tails
 
-__all__ = ["HIGH", "LOW", "REASONS", "Chosen", "choose"]
+__all__ = ["HIGH", "LOW", "REASONS", "Chosen", "choose", "coded"]
 
 Doubles = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -80,8 +80,8 @@ def choose(scores: pa.Table, config: ChooseConfig) -> Chosen:
     value = scores.column(config.score).to_numpy().astype(np.float64)
     tokens = pc.fill_null(scores.column("tokens"), 0).to_numpy()
     judged = np.isfinite(value) & (tokens >= config.min_tokens)
-    language, languages = _coded(scores.column("language"))
-    source, sources = _coded(scores.column("source"))
+    language, languages = coded(scores.column("language"))
+    source, sources = coded(scores.column("source"))
     pair = language * max(1, len(sources)) + source
     pairs, pair = np.unique(pair, return_inverse=True)
     if config.group == "language":
@@ -111,9 +111,10 @@ def choose(scores: pa.Table, config: ChooseConfig) -> Chosen:
     return Chosen(side, judged, table)
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
+def coded(column: pa.ChunkedArray) -> tuple[Int64s, list[str]]:
     """Codes of texts in the order of the alphabet: int64[n], and the texts. A null is an empty text."""
-    encoded = pc.fill_null(column.cast(pa.string()), "").combine_chunks().dictionary_encode()
+    # First the codes, then one chunk: the texts themselves may be more than the 2 GiB that one array holds.
+    encoded = pc.fill_null(column.cast(pa.string()), "").dictionary_encode().combine_chunks()
     names: list[str] = encoded.dictionary.to_pylist()
     place = np.argsort(np.argsort(np.array(names, object), kind="stable"), kind="stable")
     codes = encoded.indices.to_numpy(zero_copy_only=False)

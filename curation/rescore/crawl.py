@@ -1,8 +1,9 @@
 """Which documents a threshold judges: runs and files that no other threshold of its training has judged.
 
 What a threshold judges is fixed when it begins, under the lock of its training, so that each run and file goes to one
-threshold. Files of fresh crawl become a run of their own, `<training>-<threshold>`, whose steps filter them first, as
-`curate` would: what they drop anyway needs no model to say so.
+threshold. They are listed before; under the lock it is only seen what others have taken meanwhile. Files of fresh crawl
+become a run of their own, `<training>-<threshold>`, whose steps filter them first, as `curate` would: what they drop
+anyway needs no model to say so.
 
 Costs a look at run.json of every run, and a listing of the input folders.
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 import fnmatch
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from curation.config import load_config
@@ -21,7 +23,7 @@ from curation.ids import digest8
 from curation.launch import drive, finish_run, start_run
 from curation.pipeline import Pipeline
 from curation.rescore.settings import RescoreSettings
-from curation.rescore.threshold import Threshold, thresholds_on_disk, training_lock
+from curation.rescore.threshold import NotReadyError, Threshold, thresholds_on_disk, training_lock
 from curation.run import Run, read_json
 
 __all__ = ["anything_new", "begin", "ingest_crawl", "require_done", "runs_left"]
@@ -38,8 +40,7 @@ def anything_new(settings: RescoreSettings) -> bool:
     Raises:
         RunError: the input cannot be listed.
     """
-    others = thresholds_on_disk(settings)
-    return bool(_new_runs(settings, others) or _new_files(settings, others))
+    return any(_not_taken(settings, *_listed(settings)))
 
 
 def begin(threshold: Threshold) -> bool:
@@ -51,15 +52,16 @@ def begin(threshold: Threshold) -> bool:
         RunError: the input cannot be listed.
     """
     settings = threshold.settings
+    listed = ([], []) if threshold.is_begun or threshold.done is not None else _listed(settings)
     with training_lock(settings):
         if threshold.done is not None:
             return False
         if threshold.is_begun:
-            if not any((threshold.folder / run_id / "rescore.json").exists() for run_id in threshold.info["runs"]):
-                threshold.begin(threshold.info["runs"], threshold.info["crawl"])
+            with suppress(RunError), threshold.settings_stay(seconds=0):  # else another process begins to score
+                if not threshold.is_being_scored:
+                    threshold.begin(threshold.info["runs"], threshold.info["crawl"])
             return True
-        others = thresholds_on_disk(settings)
-        runs, files = _new_runs(settings, others), _new_files(settings, others)
+        runs, files = _not_taken(settings, *listed)
         if not runs and not files:
             threshold.finish("no_documents", why="no document was new to this training when it began")
             log.info("threshold %s: no new documents", f"{threshold.tokens:,}")
@@ -84,6 +86,7 @@ def ingest_crawl(threshold: Threshold, progress: Any = None) -> dict[str, Any]:
     if crawl is None or _is_done(threshold, crawl["run_id"]):
         return {"reused": True}
     settings = threshold.begun_with
+    _require_unchanged(threshold, crawl["files"])
     pipeline = start_run(
         load_config(crawl["config"], ["pack=", "export="]),
         [source for source, _, _ in crawl["files"]],
@@ -93,15 +96,38 @@ def ingest_crawl(threshold: Threshold, progress: Any = None) -> dict[str, Any]:
         workers=settings.crawl.workers,
     )
     drive(pipeline, workers=settings.crawl.workers, progress=progress)
+    _require_unchanged(threshold, crawl["files"])
     funnel = finish_run(Pipeline.open(pipeline.run.folder))
     return {"reused": False, "documents": funnel["documents"], "kept": funnel["kept"]}
 
 
+def _require_unchanged(threshold: Threshold, files: Sequence[Sequence[Any]]) -> None:
+    """Raises InputError if a file is not what it was when the threshold began: the next one would judge it again."""
+    from curation.ingest.find import find_inputs
+
+    what = (
+        "Put it back as it was, its time too, or give this threshold up, and the next one reads what is there: "
+        f'`corpusmill rescore SETTINGS --give-up {threshold.tokens} --note "..."`.'
+    )
+    try:
+        now = {one.source: (one.size, one.mtime) for one in find_inputs([source for source, _, _ in files])[0]}
+    except InputError as error:
+        raise InputError(f"{error} {what}") from error
+    for source, size, mtime in files:
+        if (found := now.get(source)) != (size, mtime):
+            raise InputError(
+                f"{source} had {size} bytes of {mtime} when the threshold began; expected the same, found "
+                f"{'nothing' if found is None else f'{found[0]} bytes of {found[1]}'}. {what}"
+            )
+
+
 def require_done(threshold: Threshold) -> None:
-    """Raises RunError if the fresh crawl of a threshold has not been read and filtered."""
+    """Raises NotReadyError if the fresh crawl of a threshold has not been read and filtered."""
     crawl = threshold.info["crawl"]
     if crawl is not None and not _is_done(threshold, crawl["run_id"]):
-        raise RunError(f"run {crawl['run_id']} is not done yet: the crawl of this threshold is still being filtered.")
+        raise NotReadyError(
+            f"run {crawl['run_id']} is not done yet: the crawl of this threshold is still being filtered."
+        )
 
 
 def _is_done(threshold: Threshold, run_id: str) -> bool:
@@ -137,28 +163,28 @@ def _candidates(settings: RescoreSettings) -> Iterable[tuple[str, str]]:
             yield run_id, ""
 
 
-def _new_runs(settings: RescoreSettings, others: Iterable[Threshold]) -> list[str]:
-    taken = {run_id for other in others if other.is_begun for run_id in other.info["runs"]}
-    return [run_id for run_id, why in _candidates(settings) if not why and run_id not in taken]
-
-
-def _new_files(settings: RescoreSettings, others: Iterable[Threshold]) -> list[list[Any]]:
-    """Source, bytes and time of change of each file that no threshold has read as it is now."""
+def _listed(settings: RescoreSettings) -> tuple[list[str], list[list[Any]]]:
+    """Ids of all runs that may be judged; source, bytes and time of change of each file of the input."""
     from curation.ingest.find import find_inputs
 
+    runs = [run_id for run_id, why in _candidates(settings) if not why]
     if not settings.crawl.input:
-        return []
-    taken = {
-        tuple(file)
-        for other in others
-        if other.is_begun and other.info["crawl"]
-        for file in other.info["crawl"]["files"]
-    }
+        return runs, []
     try:
         found, _ = find_inputs(list(settings.crawl.input))
     except (InputError, ConfigError) as error:
         raise RunError(f"crawl.input: {error}") from error
-    return [[one.source, one.size, one.mtime] for one in found if (one.source, one.size, one.mtime) not in taken]
+    return runs, [[one.source, one.size, one.mtime] for one in found]
+
+
+def _not_taken(
+    settings: RescoreSettings, runs: Sequence[str], files: Sequence[list[Any]]
+) -> tuple[list[str], list[list[Any]]]:
+    """Those of them that no threshold judges; of files, as they are now."""
+    taken = [info for one in thresholds_on_disk(settings) if (info := one.taken) is not None]
+    taken_runs = {run_id for info in taken for run_id in info["runs"]}
+    taken_files = {tuple(file) for info in taken for file in (info["crawl"] or {"files": ()})["files"]}
+    return [one for one in runs if one not in taken_runs], [one for one in files if tuple(one) not in taken_files]
 
 
 def _crawl_id(threshold: Threshold) -> str:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from curation.errors import CorpusmillError, RunError
-from curation.rescore.checkpoints import GivenTokenizer, Pinned, held, look, pin, wait_for
+from curation.rescore.checkpoints import GivenTokenizer, Pinned, age, held, look, pin, wait_for
 from curation.rescore.crawl import anything_new
 from curation.rescore.publish import let_go
 from curation.rescore.settings import RescoreSettings
@@ -136,7 +136,7 @@ def _superseded(threshold: Threshold, path: Path) -> str:
         one.checkpoint == entry["checkpoint"] and one.checkpoint_sha256 not in (None, entry["checkpoint_sha256"])
         for one in later
     )
-    stalled = path.exists() and _age(path) > STALLED_S
+    stalled = path.exists() and age(path) > STALLED_S
     if path.exists() and not overwritten and not stalled:
         return ""
     for one in reversed(later):
@@ -149,9 +149,3 @@ def _superseded(threshold: Threshold, path: Path) -> str:
         what = "was overwritten" if overwritten else "was never finished" if stalled else "is gone"
         return f"The checkpoint {entry['checkpoint']} {what}; that of {one.tokens_seen:,} tokens ({one.checkpoint}) is there."
     return ""
-
-
-def _age(path: Path) -> float:
-    """Seconds since any file of a checkpoint was changed."""
-    files = [path, *path.iterdir()] if path.is_dir() else [path]
-    return time.time() - max(one.stat().st_mtime for one in files)

@@ -11,20 +11,19 @@ domains are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from curation.blacklist.addresses import host_of, normal_domain
+from curation.blacklist.addresses import host_of, normal_domain, parents
 from curation.blacklist.entries import SCHEMA, SIGNING, address_key
 from curation.blacklist.signature import sign_texts, signing_text
 from curation.errors import ConfigError, RunError
-from curation.rescore.choose import HIGH, LOW, REASONS, Chosen
+from curation.rescore.choose import HIGH, LOW, REASONS, Chosen, coded
 from curation.rescore.config import ChooseConfig, DomainConfig
 from curation.rescore.score import Rescore
 from curation.shards import batches
@@ -33,6 +32,9 @@ __all__ = ["domains_of", "entries_of", "entries_of_all"]
 
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+ROWS_AT_ONCE = 1 << 16
+"""Addresses that are Python's texts at once."""
 
 
 def entries_of(rescore: Rescore, scores: pa.Table, chosen: Chosen, config: ChooseConfig, when: datetime) -> pa.Table:
@@ -101,11 +103,12 @@ def _texts(
     same: dict[str, Any],
 ) -> pa.Table:  # fmt: skip
     rows = np.flatnonzero(chosen.side)
-    ids = together.column("text_id").take(pa.array(rows)).combine_chunks().cast(pa.binary()).dictionary_encode()
+    ids = _some(together.select(["text_id"]), rows).column(0).combine_chunks().cast(pa.binary()).dictionary_encode()
     # Copies of a text are one entry: the first.
     _, first = np.unique(ids.indices.to_numpy(zero_copy_only=False), return_index=True)
     rows = rows[np.sort(first)]
-    taken = together.take(pa.array(rows)).combine_chunks()
+    names = ["text_id", "shard", "row", "language", "source", config.score]
+    taken = _some(together.select(names), rows).combine_chunks()
     ends = np.cumsum([one.num_rows for one in scores])
     of = np.searchsorted(ends, rows, side="right")
     signatures = [
@@ -128,17 +131,28 @@ def _texts(
     return _table(columns, same, len(rows))
 
 
+def _some(table: pa.Table, rows: Int64s) -> pa.Table:
+    """Rows in ascending order: a mask, for `take` would put all chunks of a text column together, which 2 GiB forbid."""
+    mask = np.zeros(table.num_rows, np.bool_)
+    mask[rows] = True
+    return table.filter(pa.array(mask))
+
+
 def _reasons(side: npt.NDArray[np.int8]) -> pa.Array:
     return pa.array(np.where(side == HIGH, REASONS[HIGH], REASONS[LOW]).astype(object), pa.string())
 
 
 def _signed(rescore: Rescore, taken: pa.Table) -> Iterator[pa.Array]:
     """Signatures of rows of the scores, in their order, which is that of shards and rows."""
-    wanted = taken.column("shard").to_numpy()
     rows = taken.column("row").to_numpy()
+    codes, names = coded(taken.column("shard"))
+    # Rows stand in the order of shards: those of each are one run of the same code.
+    starts = np.flatnonzero(np.diff(codes, prepend=-1))
+    runs = dict(zip((names[code] for code in codes[starts]), zip(starts, [*starts[1:], len(rows)], strict=True), strict=True))
     done = 0
     for shard in rescore.shards:
-        mine = rows[wanted == shard.name]
+        first, end = runs.get(shard.name, (0, 0))
+        mine = rows[first:end]
         if not len(mine):
             continue
         for start, batch in batches(shard, ["text_id", "text"]):
@@ -166,33 +180,38 @@ def _domains(
     scores: pa.Table, chosen: Chosen, config: ChooseConfig, settings: DomainConfig, same: dict[str, Any]
 ) -> pa.Table:
     rows = np.flatnonzero(chosen.judged)
-    urls = scores.column("url").take(pa.array(rows)).to_pylist()
-    hosts = np.array([_domain(url) if url else "" for url in urls], object)
-    found = domains_of(
-        hosts,
-        chosen.side[rows],
-        [_codes(scores.column(name).take(pa.array(rows))) for name in ("language", "source")],
-        settings,
-        config.max_share,
-    )
+    side = chosen.side[rows]
     value = scores.column(config.score).to_numpy()[rows]
-    names, reasons, medians, evidence = [], [], [], []
-    for name in found:
-        side = chosen.side[rows][hosts == name]
-        end = HIGH if (side == HIGH).sum() >= (side == LOW).sum() else LOW
-        names.append(name)
+    hosts, of = _hosts(scores, chosen.judged)
+    guarded = [coded(scores.column(name))[0][rows] for name in ("language", "source")]
+    found = domains_of(hosts, of, side, guarded, settings, config.max_share)
+    reasons, medians = [], []
+    for below in found.values():
+        mine = side[below]
+        end = HIGH if (mine == HIGH).sum() >= (mine == LOW).sum() else LOW
         reasons.append(REASONS[end])
-        medians.append(float(np.median(value[hosts == name][side == end])))
-        evidence.append(len(side))
+        medians.append(float(np.median(value[below][mine == end])))
     columns = {
-        "kind": pa.repeat(pa.scalar("domain"), len(names)),
-        "key": pa.array([address_key("domain", name) for name in names], pa.binary(16)),
-        "shown": pa.array(names, pa.string()),
+        "kind": pa.repeat(pa.scalar("domain"), len(found)),
+        "key": pa.array([address_key("domain", name) for name in found], pa.binary(16)),
+        "shown": pa.array(list(found), pa.string()),
         "reason": pa.array(reasons, pa.string()),
         "score": pa.array(medians, pa.float64()),
-        "evidence": pa.array(evidence, pa.int32()),
+        "evidence": pa.array([len(below) for below in found.values()], pa.int32()),
     }
-    return _table(columns, same, len(names))
+    return _table(columns, same, len(found))
+
+
+def _hosts(scores: pa.Table, judged: Mask) -> tuple[dict[str, int], Int64s]:
+    """A code for each host that may be a domain ("": none), and those of the judged documents: int64[n_judged]."""
+    codes: dict[str, int] = {}
+    parts, start = [np.zeros(0, np.int64)], 0
+    for batch in scores.select(["url"]).to_batches(max_chunksize=ROWS_AT_ONCE):
+        urls = batch.column(0).filter(pa.array(judged[start : start + batch.num_rows])).to_pylist()
+        start += batch.num_rows
+        found = (_domain(url) if url else "" for url in urls)
+        parts.append(np.fromiter((codes.setdefault(host, len(codes)) for host in found), np.int64, len(urls)))
+    return codes, np.concatenate(parts)
 
 
 def _domain(url: str) -> str:
@@ -201,42 +220,76 @@ def _domain(url: str) -> str:
     return (normal_domain(host) or "") if host else ""
 
 
-def _codes(column: pa.ChunkedArray) -> Int64s:
-    encoded = pc.fill_null(column, "").combine_chunks().dictionary_encode()
-    codes: Int64s = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes
-
-
 def domains_of(
-    hosts: npt.NDArray[np.object_],
+    hosts: Mapping[str, int],
+    of: Int64s,
     side: npt.NDArray[np.int8],
-    guarded: list[Int64s],
+    guarded: Sequence[Int64s],
     settings: DomainConfig,
     max_share: float,
-) -> list[str]:
-    """Domains to list, those with the greatest share of chosen documents first.
+) -> dict[str, Int64s]:
+    """Domains to list, those with the greatest share of chosen documents first, and the rows of the documents below each.
 
-    One that would block so much, together with the chosen documents and the domains before it, that more than max_share of
-    the judged documents of a language or source were gone is left out.
+    A domain is a host of some document; what counts for it are the documents of all hosts that the list would drop with
+    it, as `lookup_urls` does: its own, and those below it. One that would block so much, together with the chosen documents
+    and the domains before it, that more than max_share of the judged documents of a language or source were gone, is left
+    out.
 
     Args:
-        hosts: object[n] of str, of each judged document; "": none.
+        hosts: normalised, each with its code; "": none.
+        of: int64[n], code of the host of each judged document.
         side: int8[n], 0 where it was not chosen.
         guarded: codes int64[n] of its language, and of its source.
     """
-    names, of = np.unique(hosts.astype(str), return_inverse=True)
-    judged = np.bincount(of, minlength=len(names))
-    share = np.bincount(of[side != 0], minlength=len(names)) / np.maximum(judged, 1)
-    fit = (names != "") & (judged >= settings.min_evidence) & (share >= settings.min_share)
-    ranked = np.flatnonzero(fit)[np.argsort(-share[fit], kind="stable")]
-    gone: Mask = side != 0
-    most = [np.floor(np.bincount(codes) * max_share) for codes in guarded]
-    found = []
-    for place in ranked.tolist():
-        would = gone | (of == place)
-        if all(
-            (np.bincount(codes[would], minlength=len(m)) <= m).all() for codes, m in zip(guarded, most, strict=True)
-        ):
-            gone = would
-            found.append(str(names[place]))
+    n = len(hosts)
+    own, own_chosen = np.bincount(of, minlength=n), np.bincount(of[side != 0], minlength=n)
+    judged, chosen = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for host, code in hosts.items():
+        for domain in _listed_by(host, hosts):
+            judged[domain] += own[code]
+            chosen[domain] += own_chosen[code]
+    share = chosen / np.maximum(judged, 1)
+    fit = (judged >= settings.min_evidence) & (share >= settings.min_share)
+    below: dict[int, list[int]] = {code: [] for code in np.flatnonzero(fit).tolist()}
+    for host, code in hosts.items() if below else ():
+        for domain in _listed_by(host, hosts):
+            if fit[domain]:
+                below[domain].append(code)
+    rows = np.argsort(of, kind="stable")
+    ends = np.cumsum(own)
+    room = _Room(side != 0, guarded, max_share)
+    names = sorted((-share[code], host) for host, code in hosts.items() if code in below)
+    found = {}
+    for _, host in names:
+        mine = np.concatenate([rows[ends[code] - own[code] : ends[code]] for code in below[hosts[host]]])
+        if room.take(mine):
+            found[host] = np.sort(mine)
     return found
+
+
+def _listed_by(host: str, hosts: Mapping[str, int]) -> Iterator[int]:
+    """Codes of the domains whose entry drops the pages of a host."""
+    return (hosts[one] for one in parents(host) if one in hosts) if host else iter(())
+
+
+class _Room:
+    """How many documents of each language and source may still go."""
+
+    def __init__(self, gone: Mask, guarded: Sequence[Int64s], max_share: float) -> None:
+        self.gone = gone
+        self.guarded = guarded
+        self.left = [
+            np.floor(np.bincount(codes) * max_share) - np.bincount(codes[gone], minlength=int(codes.max(initial=-1)) + 1)
+            for codes in guarded
+        ]
+
+    def take(self, rows: Int64s) -> bool:
+        """Let the documents of some rows go, if there is room for all that are not gone yet."""
+        new = rows[~self.gone[rows]]
+        counts = [np.unique(codes[new], return_counts=True) for codes in self.guarded]
+        if any((n > left[which]).any() for (which, n), left in zip(counts, self.left, strict=True)):
+            return False
+        self.gone[new] = True
+        for (which, n), left in zip(counts, self.left, strict=True):
+            left[which] -= n
+        return True

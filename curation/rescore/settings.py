@@ -15,7 +15,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from curation.config import checked_model, load_config, yaml_mapping
 from curation.environment import environment
@@ -41,11 +41,18 @@ class TrainingConfig(StepConfig):
     """Which training is followed."""
 
     run: str = Field(min_length=1, max_length=200)
-    """Its name, as it stands in the ledger."""
+    """Its name, as it stands in the ledger; printable."""
     ledger: Path
     """Its progress ledger: the file, or the folder that holds progress.jsonl."""
     tokenizer: TokenizerConfig | None = None
     """Needed for checkpoints of the example trainer; a folder in transformers' format brings its own."""
+
+    @field_validator("run")
+    @classmethod
+    def _printable(cls, run: str) -> str:
+        if not run.isprintable():  # the ledger and the blacklist take no other
+            raise ValueError(f"expected a printable name, found {run!r}")
+        return run
 
 
 class CrawlConfig(StepConfig):
@@ -130,7 +137,7 @@ def load_settings(path: str | Path) -> RescoreSettings:
         raise ConfigError(f"{path} is not in UTF-8: {error}. Save it as UTF-8.") from None
     except OSError as error:
         raise ConfigError(f"settings {path} cannot be read: {error.strerror or error}.") from error
-    data = yaml_mapping(text, str(path))
+    data = yaml_mapping(text, str(path), "training, root, crawl, score, choose")
     _place(data, path.absolute().parent)
     found: RescoreSettings = checked_model(RescoreSettings, data, str(path), "")
     found = found.model_copy(update={"root": found.runs_root})
