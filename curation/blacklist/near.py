@@ -9,20 +9,24 @@ at 0.9. Only entries that hold are looked at; of a band that more than `MOST_A_B
 So version and time decide the answer: not the batch, not which index or snapshot there is.
 
 The index is mapped from where `compact` put it. Without one, some ten thousand entries are signed into memory, more
-are written to a folder of this machine's own once for a version (`cache_folder`). 20 us a document among a million.
+are written to a folder of this machine's own once for a version (`cache_folders`). 20 us a document among a million.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import hashlib
 import logging
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +37,7 @@ from curation.blacklist.history import read_version
 from curation.blacklist.near_file import Signed, keys_of_rows, read_near, signed_in_memory, write_near
 from curation.errors import RunError
 
-__all__ = ["LEAST", "NearCopies", "cache_folder"]
+__all__ = ["LEAST", "NearCopies", "cache_folders"]
 
 log = logging.getLogger("corpusmill")
 
@@ -190,9 +194,7 @@ def _first_that_hold(run: UInt64s, holds: npt.NDArray[np.bool_]) -> UInt64s:
 def _indexes(blacklist: Blacklist) -> Iterator[tuple[int, Signed]]:
     """Good indexes beside the list and in the cache, the newest at or below its version first, each opened when asked for."""
     places: list[Files] = [blacklist.files] if isinstance(blacklist.files, LocalFiles) else []
-    cache = cache_folder(blacklist.files)
-    if cache.is_dir():
-        places.append(LocalFiles(cache))
+    places += [LocalFiles(folder) for folder in cache_folders(blacklist.files) if folder.is_dir()]
     known = [
         (int(match[1]), -i)
         for i, files in enumerate(places)
@@ -216,26 +218,57 @@ def _texts_after(blacklist: Blacklist, after: int) -> int:
     )
 
 
-def cache_folder(files: Files) -> Path:
-    """Where this machine keeps indexes of a list that has none of its own."""
-    folder = re.sub(r"[^A-Za-z0-9.-]+", "-", files.where).strip("-")[-60:]
+def cache_folders(files: Files) -> Iterator[Path]:
+    """Where this machine may keep indexes of a list that has none of its own, best first; they need not be there."""
+    where = str(files.folder.resolve()) if isinstance(files, LocalFiles) else files.where
+    digest = hashlib.sha256(where.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = "-".join([*re.findall(r"[A-Za-z0-9.]+", where)[-3:], digest])[-80:]
     with contextlib.suppress(RuntimeError, OSError):  # an account without a home directory
         if os.access(Path.home(), os.W_OK):
-            return Path.home() / ".cache" / "corpusmill" / "blacklist" / folder
-    return Path(tempfile.gettempdir()) / f"corpusmill-{os.getuid()}" / "blacklist" / folder
+            yield Path.home() / ".cache" / "corpusmill" / "blacklist" / name
+    private = Path(tempfile.gettempdir()) / f"corpusmill-{os.getuid()}"
+    if _is_private(private, 0o077) and _is_private(private / "blacklist") and _is_private(private / "blacklist" / name):
+        yield private / "blacklist" / name
+
+
+def _is_private(folder: Path, others: int = 0o022) -> bool:
+    """Whether nobody else can have put files there, or it is not there: an index and its checksum lie side by side."""
+    try:
+        about = folder.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.getuid() and not about.st_mode & others
+
+
+def _lock(files: Files) -> tuple[Path, IO[str]]:
+    """The first folder that can be written, and a file in it to lock.
+
+    Raises:
+        RunError: there is none.
+    """
+    faults: list[str] = []
+    for folder in cache_folders(files):
+        try:
+            for one in reversed((folder, *folder.parents)):
+                if not one.is_dir():
+                    one.mkdir(mode=0o700, exist_ok=True)
+            if folder not in cache_folders(files):  # another user was faster
+                raise PermissionError(errno.EACCES, "it belongs to somebody else")
+            return folder, (folder / ".lock").open("w")
+        except OSError as error:
+            faults.append(f"{folder}: {error.strerror}")
+    raise RunError(
+        f"an index of the blacklist {files.where} cannot be written on this machine: "
+        f"{'; '.join(faults) or 'no home directory, and the temporary folder belongs to others'}. Run `corpusmill "
+        "blacklist compact`, which puts one beside the list."
+    )
 
 
 def _cached(blacklist: Blacklist) -> Signed:
     """The index of exactly this version in the cache, written by whoever comes first; others wait for it."""
-    folder = cache_folder(blacklist.files)
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (folder / ".lock").open("w")
-    except OSError as error:
-        raise RunError(
-            f"an index of the blacklist {blacklist.files.where} cannot be written to {folder}: {error.strerror}. Run "
-            "`corpusmill blacklist compact`, which puts one beside the list."
-        ) from error
+    folder, lock = _lock(blacklist.files)
     with lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         files = LocalFiles(folder)

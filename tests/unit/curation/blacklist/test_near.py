@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 
 from curation.blacklist import Blacklist, append, compact, near
 from curation.blacklist.entries import SIGNING
+from curation.blacklist.files import Files, LocalFiles, open_files
 from curation.blacklist.near import LEAST, MOST_A_BAND, NearCopies
 from curation.blacklist.signature import signing_text
 from curation.errors import RunError
@@ -133,7 +136,7 @@ def test_a_large_list_without_an_index_gets_one_of_this_machine(
 ) -> None:
     """Written once for a version, outside of the list; used again."""
     monkeypatch.setattr(near, "IN_MEMORY", 10)
-    monkeypatch.setattr(near, "cache_folder", lambda files: tmp_path / "cache")
+    monkeypatch.setattr(near, "cache_folders", lambda files: [tmp_path / "cache"])
     rows = signatures(50)
     append(tmp_path / "list", signed(list(range(50)), rows), FACTS)
     for times in (1, 0):
@@ -141,6 +144,99 @@ def test_a_large_list_without_an_index_gets_one_of_this_machine(
         assert ask(tmp_path / "list", rows[:2]) == [(key(0), 1.0), (key(1), 1.0)]
         assert caplog.text.count("compact") == times
     assert not list((tmp_path / "list").glob("near*"))
+
+
+@pytest.fixture
+def homeless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine whose account has no home directory: its temporary folder."""
+
+    def none() -> NoReturn:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", none)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(near, "IN_MEMORY", 10)
+    (tmp_path / "tmp").mkdir()
+    return tmp_path / "tmp"
+
+
+def cached(files: Files) -> list[Path]:
+    return list(near.cache_folders(files))
+
+
+def test_each_list_has_a_folder_of_its_own(tmp_path: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its name, and from wherever it is named; the same list has the same one."""
+    places = [tmp_path / one / ("x" * 80) / "blacklist" for one in "ab"]
+    for place in places:
+        place.mkdir(parents=True)
+    urls = [open_files(f"memory://{one}/{'x' * 80}/blacklist") for one in ("a", "b", "a-b", "a/b")]
+    found = [cached(files)[0] for files in (*map(LocalFiles, places), *urls)]
+    assert len(set(found)) == 6
+    assert all(len(one.name) <= 80 for one in found)
+    for place, folder in zip(places, found, strict=False):
+        monkeypatch.chdir(place.parent)
+        assert cached(LocalFiles(Path("blacklist"))) == [folder]
+
+
+def test_the_home_directory_comes_first(tmp_path: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The temporary folder is asked where it cannot be written."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setattr(Path, "home", lambda: home)
+    rows = signatures(20)
+    append(tmp_path / "list", signed(list(range(20)), rows), FACTS)
+    (home / ".cache").write_text("no folder")
+    assert ask(tmp_path / "list", rows[:1]) == [(key(0), 1.0)]
+    assert list(homeless.glob("corpusmill-*/blacklist/*/near-000001.bin"))
+    (home / ".cache").unlink()
+    append(tmp_path / "list", signed(list(range(20, 40)), signatures(20, 5)), FACTS)
+    assert ask(tmp_path / "list", rows[:1]) == [(key(0), 1.0)]
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("fault", ["others may write", "a link", "of another user", "no folder"])
+def test_an_index_that_another_user_can_have_put_there_is_not_read(
+    tmp_path: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch, level: int, fault: str
+) -> None:
+    """In the temporary folder anybody can make the folder first, with an index and the checksum that fits."""
+    rows = signatures(20)
+    append(tmp_path / "list", signed(list(range(20)), rows), FACTS)
+    assert ask(tmp_path / "list", rows[:1]) == [(key(0), 1.0)]
+    (folder,) = cached(LocalFiles(tmp_path / "list"))
+    assert (folder / "near-000001.bin").exists()
+    assert {one.stat().st_mode & 0o777 for one in (folder, *folder.parents[:2])} == {0o700}
+    bad = [folder.parents[1], folder.parent, folder][level]
+    if fault == "others may write":
+        bad.chmod(0o777)
+    elif fault == "of another user":
+        if os.getuid():
+            pytest.skip("only root can give a folder away")
+        os.chown(bad, 12345, 12345)
+    else:
+        bad.rename(tmp_path / "moved")
+        if fault == "a link":
+            bad.symlink_to(tmp_path / "moved")
+        else:
+            bad.touch()
+    with pytest.raises(RunError, match="cannot be written on this machine"):
+        ask(tmp_path / "list", rows[:1])
+
+
+def test_a_folder_that_is_taken_while_it_is_made_is_refused(
+    tmp_path: Path, homeless: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user makes it between looking and making."""
+    append(tmp_path / "list", signed(list(range(20)), signatures(20)), FACTS)
+    mkdir = Path.mkdir
+
+    def faster(folder: Path, *arguments: Any, **more: Any) -> None:
+        mkdir(folder, *arguments, **more)
+        if folder.parent == homeless:
+            folder.chmod(0o777)
+
+    monkeypatch.setattr(Path, "mkdir", faster)
+    with pytest.raises(RunError, match="belongs to somebody else"):
+        ask(tmp_path / "list", signatures(1))
 
 
 def test_an_empty_list_and_texts_without_shingles(tmp_path: Path) -> None:
