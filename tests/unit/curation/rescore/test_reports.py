@@ -226,7 +226,7 @@ def test_a_foreign_line_cannot_pose_as_reports(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from curation.rescore.reports import record
-for n in range(0, 400, 10):
+for n in range(0, 120, 10):
     record(sys.argv[1], {"training_run": "gpt", "tokens_seen": n, "step": n, "checkpoint": f"c{n}"})
 """
 
@@ -237,4 +237,4 @@ def test_the_same_reports_by_processes_at_once(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path / "p")]
     started = [subprocess.Popen(command, cwd=REPO, env=environment) for _ in range(2)]
     assert [process.wait(timeout=120) for process in started] == [0, 0]
-    assert sorted(e.tokens_seen for e in ProgressLedger(tmp_path / "p").read().entries) == list(range(0, 400, 10))
+    assert sorted(e.tokens_seen for e in ProgressLedger(tmp_path / "p").read().entries) == list(range(0, 120, 10))
