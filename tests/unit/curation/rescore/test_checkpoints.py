@@ -8,10 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from curation.errors import ConfigError, RunError
-from curation.rescore.checkpoints import GivenTokenizer, look, pin, wait_for
+from curation.rescore.checkpoints import GivenTokenizer, age, look, pin, wait_for
 from tests.lm_oracle import write_gpt2
+from tests.token_files import save_tokenizer, small_bpe
 from tokenization.tokenizer import load_tokenizer
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make torch`")
@@ -118,6 +120,15 @@ def test_without_a_checksum_it_must_have_come_to_rest(folder: Path) -> None:
     assert look(folder, sha256).sha256 == sha256
 
 
+def test_the_age_of_a_checkpoint_is_that_of_its_youngest_file(folder: Path, tmp_path: Path) -> None:
+    """A folder without any was made a while ago, not at the beginning of time: its writer is about to begin."""
+    assert age(folder) > 1e8
+    os.utime(folder / "config.json")
+    assert age(folder) < 60
+    (tmp_path / "empty").mkdir()
+    assert age(tmp_path / "empty") < 60
+
+
 def test_waiting_ends_when_the_writer_does(tmp_path: Path) -> None:
     """It is looked at every 5 s, and taken once it is whole; after the time given, the last look's words are told."""
     path = tmp_path / "step.pt"
@@ -176,12 +187,17 @@ def test_where_no_link_can_be_files_are_copied(folder: Path, tmp_path: Path, mon
 
 def test_an_example_checkpoint_needs_the_tokenizer_of_its_token_file(tmp_path: Path) -> None:
     """None, or one with another fingerprint, is refused; with it the folder is whole, and documents begin with nothing."""
+    own = tmp_path / "tokenizer"
+    own.mkdir()
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|endoftext|>"}
+    save_tokenizer(own, Tokenizer.from_str(small_bpe()), settings)
+    given = GivenTokenizer(str(own), "<|endoftext|>")
     found = look(example(tmp_path / "step.pt"))
     with pytest.raises(ConfigError, match="brings no tokenizer"):
         pin(found, tmp_path / "_model")
     with pytest.raises(ConfigError, match="its ids mean other tokens"):
-        pin(found, tmp_path / "_model", tokenizer=GivenTokenizer("default"), fingerprint="0" * 64)
-    fingerprint = load_tokenizer("default").fingerprint()
-    held = pin(found, tmp_path / "_model", tokenizer=GivenTokenizer("default"), fingerprint=fingerprint)
+        pin(found, tmp_path / "_model", tokenizer=given, fingerprint="0" * 64)
+    fingerprint = load_tokenizer(given.name, eos=given.eos).fingerprint()
+    held = pin(found, tmp_path / "_model", tokenizer=given, fingerprint=fingerprint)
     assert (held.bos, held.positions) == ("none", 64)
     assert look(held.folder, settled_s=0).kind == "transformers"

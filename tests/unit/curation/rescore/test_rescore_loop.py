@@ -20,13 +20,14 @@ from curation.rescore.propose import read_proposed
 from curation.rescore.settings import RescoreSettings, load_settings, settings_path
 from curation.rescore.threshold import Threshold
 from curation.rescore_command import add_rescore
-from curation.run import read_json, write_json
+from curation.run import Run, read_json, write_json
 from tests.rescore_loops import EVERY, Loop, texts, write_texts
 
 pytest.importorskip("torch", reason="torch is not installed: `make torch`")
 pytest.importorskip("transformers", reason="transformers is not installed: `make setup`")
 
 Command = Callable[..., int]
+Add = Callable[..., Run]
 
 
 @pytest.fixture
@@ -40,6 +41,27 @@ def command(loop: Loop) -> Command:
         return int(arguments.function(arguments))
 
     return run
+
+
+@pytest.fixture(scope="module")
+def add(tmp_path_factory: pytest.TempPathFactory) -> Add:
+    """Puts a run that is done into a loop: made once, then copied."""
+    made = Loop(tmp_path_factory.mktemp("made"))
+
+    def put(loop: Loop, run_id: str, n: int, seed: int = 0) -> Run:
+        name = f"{run_id}-{n}-{seed}"
+        source = Loop(made.folder / name)
+        if not source.root.exists():
+            source.add_run(run_id, texts(n, seed))
+        return Run(shutil.copytree(source.root / "runs" / run_id, loop.root / "runs" / run_id))
+
+    return put
+
+
+@pytest.fixture
+def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is not written: a second each, of which nothing is asserted."""
+    monkeypatch.setattr("curation.report.rescore_report.write_rescore_report", lambda folder: folder)
 
 
 def passed(loop: Loop, model: Path, *numbers: int) -> Any:
@@ -93,11 +115,11 @@ def test_an_empty_ledger_and_another_training_are_told(loop: Loop, model: Path, 
 
 
 def test_runs_of_a_threshold_are_chosen_together_and_published_once(
-    loop: Loop, model: Path, command: Command, capsys: Any
+    loop: Loop, add: Add, model: Path, command: Command, capsys: Any
 ) -> None:
     """One version for two runs; percentiles over both; again nothing is done; the facts say which training and checkpoint."""
-    loop.add_run("a", texts(100))
-    loop.add_run("b", texts(60, 1))
+    add(loop, "a", 100)
+    add(loop, "b", 60, 1)
     passed(loop, model, 1)
     assert command("--once") == 0
     done = loop.done(1000)
@@ -111,33 +133,38 @@ def test_runs_of_a_threshold_are_chosen_together_and_published_once(
     chosen = read_proposed(threshold, "chosen")
     assert set(chosen.column("run_id").to_pylist()) == {"a", "b"}
     assert sum(row["high_chosen"] for row in read_proposed(threshold, "groups").to_pylist()) == chosen.num_rows == 8
-    before = stamps(loop)
-    assert command("--once") == 0
+    before, settings = stamps(loop), threshold.settings
+    assert (tasks.due(settings), tasks.begin(settings), tasks.plan(settings, "count")) == ([], [], [])
+    assert (tasks.publish(settings), tasks.report(settings), tasks.gate(settings)) == ({}, {}, {"waiting": 0})
     assert command("--status") == 0
     assert "published" in capsys.readouterr().out
     assert stamps(loop) == before
 
 
-def test_what_was_judged_is_not_judged_again(loop: Loop, model: Path, command: Command) -> None:
+@pytest.mark.usefixtures("no_report")
+def test_what_was_judged_is_not_judged_again(loop: Loop, add: Add, model: Path, command: Command) -> None:
     """A later threshold takes new runs only; packed and unfinished ones are left; without new ones it ends at once."""
-    loop.add_run("a", texts(60))
+    add(loop, "a", 60)
     passed(loop, model, 1, 2, 3)
     assert command("--once", crawl={"runs": ["a"]}) == 0
     assert [loop.done(n)["state"] for n in (1000, 2000, 3000)] == ["published", "no_documents", "no_documents"]
-    packed = loop.add_run("packed", texts(60, 1))
-    write_json(packed.run.pack / "_done.json", {})
-    running = loop.add_run("running", texts(60, 2))
-    running.run.update(state="running")
-    loop.add_run("new", texts(60, 3))
+    packed = add(loop, "packed", 60, 1)
+    write_json(packed.pack / "_done.json", {})
+    running = add(loop, "running", 60, 2)
+    running.update(state="running")
+    add(loop, "new", 60, 3)
     attempt = loop.attempt()
     attempt.append(4005, 4, "c4", sha256=loop.checkpoint("c4", model))
     assert command("--once") == 0
     assert Threshold(loop.settings(), 4000).info["runs"] == ["new"]
 
 
-def test_a_checkpoint_that_is_gone_is_superseded_by_a_later_one(loop: Loop, model: Path, command: Command) -> None:
+@pytest.mark.usefixtures("no_report")
+def test_a_checkpoint_that_is_gone_is_superseded_by_a_later_one(
+    loop: Loop, add: Add, model: Path, command: Command
+) -> None:
     """Not before a later one is there; then the documents go to the later one."""
-    loop.add_run("a", texts(60))
+    add(loop, "a", 60)
     attempt = passed(loop, model, 1)
     shutil.rmtree(loop.training / "c1")
     assert command("--once") == 1
@@ -147,9 +174,9 @@ def test_a_checkpoint_that_is_gone_is_superseded_by_a_later_one(loop: Loop, mode
     assert [loop.done(n)["state"] for n in (1000, 2000)] == ["superseded", "published"]
 
 
-def test_superseded_says_why(loop: Loop, model: Path) -> None:
+def test_superseded_says_why(loop: Loop, add: Add, model: Path) -> None:
     """The marker names both checkpoints; an overwritten one counts as gone; a damaged one does not."""
-    loop.add_run("a", texts(60))
+    add(loop, "a", 60)
     passed(loop, model, 1, 2)
     settings = loop.settings()
     assert tasks.due(settings) == [1000, 2000]
@@ -164,9 +191,10 @@ def test_superseded_says_why(loop: Loop, model: Path) -> None:
     assert "c1 is gone; that of 2,005 tokens (c2) is there" in loop.done(1000)["why"]
 
 
-def test_a_held_checkpoint_may_go(loop: Loop, model: Path, command: Command) -> None:
+@pytest.mark.usefixtures("no_report")
+def test_a_held_checkpoint_may_go(loop: Loop, add: Add, model: Path, command: Command) -> None:
     """What is held judges, whatever becomes of the trainer's own; it is let go when the threshold is done."""
-    loop.add_run("a", texts(60))
+    add(loop, "a", 60)
     passed(loop, model, 1)
     settings = loop.settings()
     tasks.due(settings)
@@ -177,18 +205,20 @@ def test_a_held_checkpoint_may_go(loop: Loop, model: Path, command: Command) -> 
     assert [path.name for path in (loop.folder_of(1000) / "_model").iterdir()] == ["pinned.json"]
 
 
-def test_nothing_is_chosen_of_too_few(loop: Loop, model: Path, command: Command) -> None:
+@pytest.mark.usefixtures("no_report")
+def test_nothing_is_chosen_of_too_few(loop: Loop, add: Add, model: Path, command: Command) -> None:
     """No version, no question, a report and a marker."""
-    loop.add_run("a", texts(10))
+    add(loop, "a", 10)
     passed(loop, model, 1)
     assert command("--once", approval=True) == 0
     assert (loop.done(1000)["state"], loop.done(1000)["version"]) == ("nothing_chosen", None)
     assert not (loop.root / "blacklist").exists()
 
 
-def test_a_person_decides_once(loop: Loop, model: Path, command: Command, capsys: Any) -> None:
+@pytest.mark.usefixtures("no_report")
+def test_a_person_decides_once(loop: Loop, add: Add, model: Path, command: Command, capsys: Any) -> None:
     """Nothing is published before; the first word counts; a threshold that is not there cannot be decided about."""
-    loop.add_run("a", texts(100))
+    add(loop, "a", 100)
     passed(loop, model, 1)
     assert command("--once", approval=True) == 0
     assert command("--status", approval=True) == 0
@@ -203,11 +233,12 @@ def test_a_person_decides_once(loop: Loop, model: Path, command: Command, capsys
         command("--approve", "1000")
 
 
+@pytest.mark.usefixtures("no_report")
 def test_death_between_append_and_marker_appends_once(
-    loop: Loop, model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    loop: Loop, add: Add, model: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next try finds the version in the history."""
-    loop.add_run("a", texts(100))
+    add(loop, "a", 100)
     passed(loop, model, 1)
 
     class Killed(BaseException):
@@ -225,6 +256,7 @@ def test_death_between_append_and_marker_appends_once(
     assert (loop.done(1000)["version"], latest_number(open_files(loop.root / "blacklist"))) == (1, 1)
 
 
+@pytest.mark.usefixtures("no_report")
 def test_files_of_crawl_go_to_one_threshold_each(loop: Loop, model: Path, command: Command) -> None:
     """A file that changed is new; the run is the threshold's own, and no other training takes it."""
     (loop.folder / "crawl.yaml").write_text("steps: [{length: {min_units: 3}}]\n", encoding="utf-8")
@@ -241,10 +273,10 @@ def test_files_of_crawl_go_to_one_threshold_each(loop: Loop, model: Path, comman
 # -- the pieces of the DAG ---------------------------------------------------------------------
 
 
-def test_chunks_cover_every_shard_of_every_run_once(loop: Loop, model: Path) -> None:
+def test_chunks_cover_every_shard_of_every_run_once(loop: Loop, add: Add, model: Path) -> None:
     """Whatever their size; a threshold that cannot be planned stands in no chunk, and leaves a word."""
     for name in "abc":
-        loop.add_run(name, texts(30, ord(name)))
+        add(loop, name, 30, ord(name))
     passed(loop, model, 1)
     settings = loop.settings()
     tasks.due(settings)
@@ -261,9 +293,9 @@ def test_chunks_cover_every_shard_of_every_run_once(loop: Loop, model: Path) -> 
     assert len(tasks.plan(settings, "score")) == 1
 
 
-def test_what_is_left_without_documents_ends_when_another_begins(loop: Loop, model: Path) -> None:
+def test_what_is_left_without_documents_ends_when_another_begins(loop: Loop, add: Add, model: Path) -> None:
     """Three passed by one line: the first judges all, the others end in the same round, without a copy of the checkpoint."""
-    loop.add_run("a", texts(30))
+    add(loop, "a", 30)
     loop.attempt().append(3005, 3, "c3", sha256=loop.checkpoint("c3", model))
     settings = loop.settings()
     assert tasks.due(settings) == [1000]
@@ -320,6 +352,7 @@ def test_paths_begin_at_the_file(loop: Loop, monkeypatch: pytest.MonkeyPatch) ->
         ({"choose": {"max_shares": 1}}, "did you mean 'max_share'"),
         ({"training": {"run": "x"}}, "training.ledger"),
         ({"every_tokens": 0}, "every_tokens"),
+        ({"training": {"run": "a\nb", "ledger": "x"}}, r"expected a printable name, found 'a\\nb'"),
         ({"crawl": {"runs": []}}, "neither `runs` nor `input`"),
         ({"crawl": {"input": ["x"], "config": "wep"}}, "no config file"),
         ({"score": {"source": "domain"}, "choose": {"domains": {}}}, "a domain is a source"),
@@ -329,6 +362,13 @@ def test_settings_that_cannot_be(loop: Loop, settings: dict[str, Any], words: st
     """Are refused with the name of the key."""
     with pytest.raises(ConfigError, match=words):
         loop.settings(**settings)
+
+
+def test_a_settings_file_that_is_no_mapping(tmp_path: Path) -> None:
+    """The keys that the message names are those of such a file."""
+    (tmp_path / "a.yaml").write_text("- training\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"keys such as training, root, crawl.*found list"):
+        load_settings(tmp_path / "a.yaml")
 
 
 def test_where_the_dag_finds_its_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
