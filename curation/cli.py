@@ -78,7 +78,7 @@ def _add_explain(commands: Commands) -> None:
         "corpusmill explain out/runs/web-20260520-142322-8c4a zh-000123\ncorpusmill explain RUN part-3.jsonl:1042",
     )
     _add_run_argument(parser)
-    parser.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
+    parser.add_argument("id", metavar="ID", help="the document's id, doc_id, text_id or URL, or FILE:LINE")
     parser.set_defaults(function=_explain)
 
 
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        _say("stopped. Run the same command again: it goes on where it stopped.")
+        _say("stopped. The same command again goes on where it stopped, if it has begun anything.")
         return 130
     except BrokenPipeError:
         # The reader of our output (head, less) went away: not an error.

@@ -3,7 +3,8 @@
 A run keeps the version with which it was begun, however often it is started, until its config names another one: verdicts
 of two versions in one run would be a mixture. What is not there is refused, with two exceptions: version 0, which holds
 nothing whatever lies at the path; and no folder at all at the default path, where nothing can be mistyped and the first
-run of a loop finds nothing. An empty folder is a list without versions, but a folder of other files is a mistyped path.
+run of a loop finds nothing, unless a run or a re-score of that root has seen a version. An empty folder is a list without
+versions, but a folder of other files is a mistyped path.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from curation.errors import ConfigError, CorpusmillError
 from curation.filters.blacklisted.config import BlacklistedConfig
+from curation.run import read_json
 
 if TYPE_CHECKING:
     from curation.blacklist import Blacklist
@@ -103,7 +105,17 @@ def _number(config: BlacklistedConfig, path: str, root: Path) -> int:
     files = open_files(path)
     names = files.names()
     if names is None:
-        if path == str(root / "blacklist") and config.version is None:
+        if config.version is not None:
+            raise ConfigError(
+                f"blacklisted.version: version {config.version} is asked for, but there is no folder {path}. Put the list back, or "
+                "give blacklisted.path where it lies now."
+            )
+        if path == str(root / "blacklist"):
+            if known := _known_before(root, path):
+                raise ConfigError(
+                    f"blacklisted: there is no blacklist at {path}, but {known}. Put it back, or give blacklisted.path where it "
+                    "lies now; blacklisted.version=0 goes on without it."
+                )
             log.info("blacklisted: there is no blacklist at %s yet: nothing is dropped (version 0)", path)
             return 0
         raise ConfigError(
@@ -115,6 +127,20 @@ def _number(config: BlacklistedConfig, path: str, root: Path) -> int:
         _refuse_other_files(files, names)
         log.info("blacklisted: the blacklist %s has no entries yet: nothing is dropped (version 0)", path)
     return number
+
+
+def _known_before(root: Path, path: str) -> str:
+    """Who in this root says that the list has had a version; empty if nobody: then this is the first run of a loop."""
+    for card in sorted(root.glob("runs/*/steps/*-blacklisted-*/_step.json")):
+        told = read_json(card).get("config", {})
+        if told.get("path") == path and told.get("version"):
+            return f"run {card.parents[2].name} obeyed its version {told['version']}"
+    for marker in sorted(root.glob("rescore/*/*/published.json")):
+        version = read_json(marker).get("version")
+        settings = read_json(marker.with_name("threshold.json")).get("settings") or {}
+        if version and settings.get("blacklist") in (None, path):
+            return f"the re-score {marker.parent.relative_to(root)} published its version {version}"
+    return ""
 
 
 def _refuse_other_files(files: Files, names: set[str]) -> None:

@@ -159,3 +159,28 @@ def test_a_config_alone_is_no_run(root: Path) -> None:
     """Unsettled settings never reach a verdict of a run: they have no digest."""
     with pytest.raises(ConfigError, match="settled when a run starts"):
         config().steps[0].model_checksums()
+
+
+def test_a_list_that_is_gone_is_missed(root: Path) -> None:
+    """At the default path a missing list is the first run of a loop, but not where a run or a re-score has known a version."""
+    first = start(root)
+    assert settled(first).version == 1
+    assert finished(first) == {0}
+    shutil.move(root / "blacklist", root / "away")
+    with pytest.raises(
+        ConfigError, match=f"no blacklist at .*, but run {first.run.run_id} obeyed its version 1. Put it back"
+    ):
+        start(root, new=True)
+    assert settled(start(root, "blacklisted.version=0", new=True)).version == 0
+    with pytest.raises(ConfigError, match="version 1 is asked for, but there is no folder"):
+        start(root, "blacklisted.version=1", new=True)
+    shutil.rmtree(root / "runs")
+    assert settled(start(root, new=True)).version == 0
+    threshold = root / "rescore" / "gpt" / "0000000000200000"
+    threshold.mkdir(parents=True)
+    (threshold / "published.json").write_text('{"version": 3}', encoding="utf-8")
+    (threshold / "threshold.json").write_text('{"settings": {"blacklist": "/elsewhere"}}', encoding="utf-8")
+    assert settled(start(root, new=True)).version == 0
+    (threshold / "threshold.json").write_text('{"settings": {"blacklist": null}}', encoding="utf-8")
+    with pytest.raises(ConfigError, match="the re-score rescore/gpt/0000000000200000 published its version 3"):
+        start(root, new=True)
