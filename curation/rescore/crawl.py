@@ -23,7 +23,7 @@ from curation.ids import digest8
 from curation.launch import drive, finish_run, start_run
 from curation.pipeline import Pipeline
 from curation.rescore.settings import RescoreSettings
-from curation.rescore.threshold import NotReadyError, Threshold, thresholds_on_disk, training_lock
+from curation.rescore.threshold import BusyError, NotReadyError, Threshold, thresholds_on_disk, training_lock
 from curation.run import Run, read_json
 
 __all__ = ["anything_new", "begin", "ingest_crawl", "require_done", "runs_left"]
@@ -57,7 +57,7 @@ def begin(threshold: Threshold) -> bool:
         if threshold.done is not None:
             return False
         if threshold.is_begun:
-            with suppress(RunError), threshold.settings_stay(seconds=0):  # else another process begins to score
+            with suppress(BusyError), threshold.settings_stay(seconds=0):  # else another process begins to score
                 if not threshold.is_being_scored:
                     threshold.begin(threshold.info["runs"], threshold.info["crawl"])
             return True

@@ -29,7 +29,7 @@ from curation.rescore.settings import RescoreSettings
 from curation.run import read_json, utc_now, write_json
 from tokenization.progress import Entry
 
-__all__ = ["STATES", "NotReadyError", "Threshold", "thresholds_on_disk", "training_lock"]
+__all__ = ["STATES", "BusyError", "NotReadyError", "Threshold", "thresholds_on_disk", "training_lock"]
 
 STATES = ("published", "nothing_chosen", "no_documents", "rejected", "superseded", "given_up")
 """How a threshold may end."""
@@ -37,6 +37,10 @@ LOCK_S = 60.0
 """The training's lock is held for some small files: who waits longer has met a hanging disk."""
 BEGIN_S = 3600.0
 """A threshold's own is held while its checkpoint is read: of some 100 GB, over a network, that takes minutes."""
+
+
+class BusyError(RunError):
+    """Another process holds a lock."""
 
 
 class NotReadyError(RunError):
@@ -48,7 +52,7 @@ def training_lock(settings: RescoreSettings) -> Iterator[None]:
     """Hold what is decided about the thresholds of a training for this process.
 
     Raises:
-        RunError: another one has held it for a minute.
+        BusyError: another one has held it for a minute.
     """
     folder = threshold_folder(settings.runs_root, settings.training.run, 0).parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +62,7 @@ def training_lock(settings: RescoreSettings) -> Iterator[None]:
 
 @contextmanager
 def _locked(path: Path, seconds: float) -> Iterator[None]:
-    """Raises RunError: another process has held it for so long."""
+    """Raises BusyError: another process has held it for so long."""
     late = time.monotonic() + seconds
     with path.open("w") as stream:
         while True:
@@ -67,7 +71,7 @@ def _locked(path: Path, seconds: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= late:
-                    raise RunError(f"{path} has been held for {seconds:.0f} s by another process.") from None
+                    raise BusyError(f"{path} has been held for {seconds:.0f} s by another process.") from None
                 time.sleep(0.01)
         yield
 
@@ -155,7 +159,7 @@ class Threshold:
         """Hold its settings as they are, to begin to score a run of it.
 
         Raises:
-            RunError: another process has held them for so long.
+            BusyError: another process has held them for so long.
         """
         with _locked(self.folder / ".lock", seconds):
             yield

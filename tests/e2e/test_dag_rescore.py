@@ -140,6 +140,20 @@ def test_a_half_written_checkpoint_is_waited_for_and_stops_no_other(trial: Trial
     assert loop.done(1000)["state"] == "no_documents"
 
 
+def test_settings_that_do_not_fit_turn_the_gate_red_alone(trial: Trial, loop: Loop, model: Path) -> None:
+    """Every plan is green, nothing is tried again, and the word names the key; the next run goes on with the mended file."""
+    loop.add_run("a", texts(100))
+    loop.attempt().append(1005, 1, "c1", sha256=loop.checkpoint("c1", model))
+    done = trial({"score": {"window": 512, "dtype": "float32", "device": "cpu"}})
+    assert (done.state, done.failed()) == ("failed", ["gate"])
+    assert {done.states[name] for name in ("count.plan", "score.plan", "choose.propose", "publish")} == {"success"}
+    assert done.tries["choose.propose"] == 1
+    problem = read_json(loop.folder_of(1000) / "problem.json")
+    assert problem["error"].startswith("window: expected at most 256")
+    assert trial({}).state == "success"
+    assert loop.done(1000)["state"] == "published"
+
+
 def _answer(option: str, seen: list[str]) -> threading.Thread:
     """Answers the question of a DAG run as the API does, as soon as it is asked."""
 
