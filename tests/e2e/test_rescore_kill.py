@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,35 +22,40 @@ pytest.importorskip("transformers", reason="transformers is not installed: `make
 REPO = Path(__file__).resolve().parents[2]
 THRESHOLDS, KILLS = 3, 12
 COMMAND = """
-import argparse, sys
+import argparse, os, signal, sys
 from curation.rescore_command import add_rescore
+at, count = int(sys.argv.pop(1)), 0
+root = os.path.join(os.path.dirname(sys.argv[2]), "root")
+target = {"os.rename": 1, "os.link": 1, "os.mkdir": 0}
+def step(event, args):
+    # Before each file or folder that appears in the root: the process group dies before that of number `at`.
+    global count
+    if event in target and os.fsdecode(args[target[event]]).startswith(root):
+        count += 1
+        if count == at:
+            os.killpg(0, signal.SIGKILL)
+sys.addaudithook(step)
 parser = argparse.ArgumentParser()
 add_rescore(parser.add_subparsers())
 arguments = parser.parse_args(sys.argv[1:])
-sys.exit(arguments.function(arguments))
+code = arguments.function(arguments)
+print(count)
+sys.exit(code)
 """
 
 
-def start(loop: Loop) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-c", COMMAND, "rescore", str(loop.folder / "rescore.yaml"), "--once", "--quiet"]
-    return subprocess.Popen(words, cwd=REPO, stderr=subprocess.DEVNULL, start_new_session=True)
+def start(loop: Loop, kill_at: int = 0) -> int:
+    """Run the loop until nothing is due, or until it is killed; returns how many files have appeared.
 
-
-def files(loop: Loop) -> int:
-    return sum(1 for _ in loop.root.rglob("*"))
-
-
-def kill_somewhere(child: subprocess.Popen[bytes], loop: Loop, moments: random.Random) -> bool:
-    """Kill it after a few more files have appeared; false if it ended before."""
-    wanted = files(loop) + moments.randint(1, 12)
-    while child.poll() is None and files(loop) < wanted:
-        time.sleep(0.001)
-    time.sleep(moments.uniform(0, 0.02))
-    if child.poll() is not None:
-        return False
-    os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
-    return True
+    Args:
+        kill_at: before which of them it is killed; 0: never.
+    """
+    command = [sys.executable, "-c", COMMAND, str(kill_at), "rescore", str(loop.folder / "rescore.yaml")]
+    found = subprocess.run(
+        [*command, "--once", "--quiet"], cwd=REPO, capture_output=True, start_new_session=True, timeout=300, check=False
+    )
+    assert found.returncode == (-signal.SIGKILL if kill_at else 0), found.stderr.decode()[-3000:]
+    return kill_at or int(found.stdout.split()[-1])
 
 
 def train(loop: Loop, model: Path, work: Callable[[int], None]) -> None:
@@ -83,22 +86,17 @@ def test_a_loop_that_is_killed_at_random_moments_does_each_threshold_once(tmp_pa
     """SIGKILL of the process group, twelve times; then one version a threshold, with the entries of the loop beside it."""
     model = toy_model(tmp_path)
     whole, killed = Loop(tmp_path / "whole"), Loop(tmp_path / "killed")
-    train(whole, model, lambda n: _ended(start(whole)))
+    files: dict[int, int] = {}
+    train(whole, model, lambda n: files.update({n: start(whole)}))
     moments = random.Random(11)
-    kills = 0
 
     def disturbed(n: int) -> None:
-        nonlocal kills
-        while kills < KILLS * n // THRESHOLDS:
-            child = start(killed)
-            if not kill_somewhere(child, killed, moments):
-                assert child.returncode == 0
-                break
-            kills += 1
-        _ended(start(killed))
+        """All kills of a threshold together come before its last file, so each of them finds a loop at work."""
+        for _ in range(KILLS // THRESHOLDS):
+            start(killed, moments.randint(1, files[n] * THRESHOLDS // KILLS))
+        start(killed)
 
     train(killed, model, disturbed)
-    assert kills >= KILLS // 2, "most of the loops ended before they could be killed"
     for loop in (whole, killed):
         thresholds = sorted((loop.root / "rescore" / "toy").glob("[0-9]*"))
         assert [int(path.name) for path in thresholds] == [EVERY * n for n in range(1, THRESHOLDS + 1)]
@@ -108,7 +106,3 @@ def test_a_loop_that_is_killed_at_random_moments_does_each_threshold_once(tmp_pa
         assert [path.name for path in (loop.root / "rescore").glob("*/*/_model/*")] == ["pinned.json"] * THRESHOLDS
     assert entries(killed) == entries(whole)
     assert all(len(one) == 4 for one in entries(whole))
-
-
-def _ended(child: subprocess.Popen[bytes]) -> None:
-    assert child.wait(300) == 0
