@@ -165,8 +165,8 @@ def _signed(number: float) -> str:
 
 
 def _name(kind: str, name: str) -> tuple[str, str]:
-    """A group's short name, masked, and its whole one."""
-    whole = mask(name)
+    """A group's short name, masked, and its whole one. A run's id is our own, and its digits are no card number."""
+    whole = name if kind == "run" else mask(name)
     if not name:
         return {"source": "no address", "language": "no language"}.get(kind, "-"), ""
     short = PurePosixPath(whole).name if kind == "source" and "/" in whole else whole
