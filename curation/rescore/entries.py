@@ -148,7 +148,9 @@ def _signed(rescore: Rescore, taken: pa.Table) -> Iterator[pa.Array]:
     codes, names = coded(taken.column("shard"))
     # Rows stand in the order of shards: those of each are one run of the same code.
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
-    runs = dict(zip((names[code] for code in codes[starts]), zip(starts, [*starts[1:], len(rows)], strict=True), strict=True))
+    runs = dict(
+        zip((names[code] for code in codes[starts]), zip(starts, [*starts[1:], len(rows)], strict=True), strict=True)
+    )
     done = 0
     for shard in rescore.shards:
         first, end = runs.get(shard.name, (0, 0))
@@ -279,7 +281,8 @@ class _Room:
         self.gone = gone
         self.guarded = guarded
         self.left = [
-            np.floor(np.bincount(codes) * max_share) - np.bincount(codes[gone], minlength=int(codes.max(initial=-1)) + 1)
+            np.floor(np.bincount(codes) * max_share)
+            - np.bincount(codes[gone], minlength=int(codes.max(initial=-1)) + 1)
             for codes in guarded
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from curation.blacklist import Blacklist, append
+from curation.blacklist_input import entry_table
 from curation.rescore.choose import HIGH, LOW, Chosen, choose
 from curation.rescore.config import ChooseConfig, DomainConfig
 from curation.rescore.entries import domains_of
@@ -33,7 +36,7 @@ tail = st.fixed_dictionaries(
 
 
 @st.composite
-def settings(draw: st.DrawFn) -> ChooseConfig:
+def choice(draw: st.DrawFn) -> ChooseConfig:
     """Both ends, in their order, and guards."""
     low, high = draw(tail), draw(tail)
     for name in ("percentile", "limit"):
@@ -71,7 +74,7 @@ def shares(table: pa.Table, chosen: Chosen, name: str) -> list[tuple[int, int]]:
     return [(int((chosen.side[named == one] != 0).sum()), int(chosen.judged[named == one].sum())) for one in set(named)]
 
 
-@given(st.lists(document, max_size=120), settings())
+@given(st.lists(document, max_size=120), choice())
 def test_the_guards_hold(documents: list[Any], config: ChooseConfig) -> None:
     """Never more than max_share of a language or source; only judged documents; none of a group with too few."""
     table = table_of(documents)
@@ -89,7 +92,7 @@ def test_the_guards_hold(documents: list[Any], config: ChooseConfig) -> None:
             assert not chosen.side[mine].any()
 
 
-@given(st.lists(document, max_size=120), settings())
+@given(st.lists(document, max_size=120), choice())
 def test_each_end_holds_what_lies_beyond_it(documents: list[Any], config: ChooseConfig) -> None:
     """High ones are above all limits, low ones below; a percentile takes no more than its share; an end left out, nothing."""
     table = table_of(documents)
@@ -122,7 +125,7 @@ def test_spreads_are_counted_from_the_median(values: list[float], spreads: float
         assert side == (HIGH if above else LOW if below else 0)
 
 
-@given(st.lists(document, max_size=80), settings(), st.randoms(use_true_random=False))
+@given(st.lists(document, max_size=80), choice(), st.randoms(use_true_random=False))
 def test_the_order_of_documents_decides_nothing(documents: list[Any], config: ChooseConfig, random: Any) -> None:
     """Shuffled documents get the same sides, and the same counts."""
     order = list(range(len(documents)))
@@ -133,7 +136,7 @@ def test_the_order_of_documents_decides_nothing(documents: list[Any], config: Ch
     assert one.groups.equals(other.groups)
 
 
-@given(st.lists(document, max_size=120), settings())
+@given(st.lists(document, max_size=120), choice())
 def test_counts_add_up(documents: list[Any], config: ChooseConfig) -> None:
     """Candidates = chosen + held back, at each end, and every document stands in one group."""
     chosen = choose(table_of(documents), config)
@@ -160,25 +163,43 @@ def test_a_held_up_guard_gives_the_farthest_out(documents: list[Any]) -> None:
         assert value[chosen.side == HIGH].min() >= value[rest].max()
 
 
+NESTED = ["", "a.b", "x.a.b", "y.a.b", "deep.x.a.b", "c.d", "u.c.d", "10.0.0.1"]
+
+
+@settings(deadline=None)
+@example([("a.b", 1, 0)] * 3 + [("x.a.b", 0, 0)] * 20 + [("c.d", 0, 0)] * 30, 0.1, 0.8)
+@example([("a.b", 1, 0)] * 9 + [("x.a.b", 1, 0)] + [("c.d", 0, 0)] * 90, 0.1, 0.8)
 @given(
-    st.lists(st.tuples(st.sampled_from(["", "a.b", "c.d", "e.f"]), st.sampled_from([-1, 0, 1, 1]), st.integers(0, 2)), max_size=80),
+    st.lists(st.tuples(st.sampled_from(NESTED), st.sampled_from([-1, 0, 1, 1]), st.integers(0, 2)), max_size=80),
     st.floats(0.05, 1),
     st.floats(0.1, 1),
-)  # fmt: skip
+)
 def test_domains_hold_the_guard_too(rows: list[Any], max_share: float, min_share: float) -> None:
-    """With all documents of the listed domains gone, no language is above max_share, unless it was so without them."""
-    hosts = np.array([host for host, _, _ in rows], object)
+    """With all that the list then drops gone, no language is above max_share that was not so by its documents alone."""
+    hosts = [host for host, _, _ in rows]
+    places = {host: place for place, host in enumerate(dict.fromkeys(hosts))}
+    of = np.array([places[host] for host in hosts], np.int64)
     side = np.array([end for _, end, _ in rows], np.int8)
     codes = np.array([code for _, _, code in rows], np.int64)
-    found = domains_of(hosts, side, [codes], DomainConfig(min_evidence=3, min_share=min_share), max_share)
-    gone = (side != 0) | np.isin(hosts.astype(str), found) if rows else side != 0
-    if found:
-        assert (np.bincount(codes[gone], minlength=3) <= max_share * np.bincount(codes, minlength=3) + 1e-9).all()
-    for name in found:
-        mine = hosts == name
-        assert name
+    found = domains_of(places, of, side, [codes], DomainConfig(min_evidence=3, min_share=min_share), max_share)
+    if not found:
+        return
+    dropped = dropped_by(list(found), hosts)
+    before, after = (np.bincount(codes[one], minlength=3) for one in (side != 0, (side != 0) | dropped))
+    assert (after <= np.maximum(max_share * np.bincount(codes, minlength=3) + 1e-9, before)).all()
+    for name, below in found.items():
+        mine = dropped_by([name], hosts)
         assert mine.sum() >= 3
+        assert np.array_equal(np.flatnonzero(mine), below)
         assert (side[mine] != 0).mean() >= min_share
+
+
+def dropped_by(domains: Sequence[str], hosts: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which pages of these hosts the blacklist drops where it holds these domains."""
+    with tempfile.TemporaryDirectory() as folder:
+        append(folder, entry_table([("domain", one, {"reason": "test"}) for one in domains]), {"who": "t", "why": "t"})
+        rows = Blacklist.open(folder).lookup_urls([f"http://{host}/page" if host else None for host in hosts])
+    return np.asarray(rows >= 0)
 
 
 @given(st.lists(st.integers(0, 10**6), max_size=30), st.integers(1, 10**5), st.integers(1, 2000))
