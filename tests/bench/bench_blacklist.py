@@ -27,6 +27,8 @@ from curation.run import peak_memory
 
 REPO = Path(__file__).resolve().parents[2]
 SEGMENTS = 10
+BATCH = 2_000
+"""Documents of a batch, as a run looks them up."""
 FACTS = {"who": "bench", "why": "measure"}
 
 
@@ -75,6 +77,8 @@ def measure(action: str, folder: str, n: int, asked: int) -> dict[str, Any]:
             result["found"] = int(np.count_nonzero(rows >= 0))
             blacklist.take(rows[rows >= 0][:100])
             result["taken_s"] = time.perf_counter()
+    if action == "open":
+        result["batch_ms"] = batch_seconds(blacklist, ids) * 1e3
     if "open_s" in result:
         end = result["taken_s"]
         start = end - measured["seconds"]
@@ -85,6 +89,19 @@ def measure(action: str, folder: str, n: int, asked: int) -> dict[str, Any]:
         )
         result |= {"open_s": opened, "looked_s": looked, "taken_s": taken}
     return {**result, **measured}
+
+
+def batch_seconds(blacklist: Blacklist, ids: pa.Array) -> float:
+    """Seconds to look up a batch of text_ids, and as many URLs: the median."""
+    seconds: list[float] = []
+    for start in range(0, min(len(ids), 50 * BATCH), BATCH):
+        some = ids.slice(start, BATCH)
+        urls = [f"https://host{number}.example/page" for number in range(len(some))]
+        begin = time.perf_counter()
+        blacklist.lookup(some)
+        blacklist.lookup_urls(urls)
+        seconds.append(time.perf_counter() - begin)
+    return float(np.median(seconds))
 
 
 def in_process(action: str, folder: str, n: int, asked: int) -> dict[str, Any]:
@@ -147,14 +164,15 @@ def report(n: int, asked: int, signed: int, size: float, index: float, found: di
         f"# Blacklist: {n:,} entries, {signed:,} with a signature, in {SEGMENTS} segments of {size:,.0f} MB together\n"
     )
     print(f"Looked up: {asked:,} text_ids, up to half of them on it. The snapshot has {index:,.0f} MB.\n")
-    print("| | open, s | look up, s | take 100 entries, s | peak memory, MB |\n| --- | ---: | ---: | ---: | ---: |")
+    print(f"| | open, s | look up, s | {BATCH:,} texts and URLs, ms | take 100 entries, s | peak memory, MB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, title in (
         ("plain", "without snapshot"),
         ("fast", "with snapshot"),
         ("after", "with snapshot and 100,000 more"),
     ):
         one = found[name]
-        times = " | ".join(f"{one[key]:.2f}" for key in ("open_s", "looked_s", "taken_s"))
+        times = " | ".join(f"{one[key]:.2f}" for key in ("open_s", "looked_s", "batch_ms", "taken_s"))
         print(f"| {title} | {times} | {one['peak_rss_mb']:,.0f} |")
     print(f"\nAppend 100,000 entries: {found['added']['seconds']:.2f} s, {found['added']['peak_rss_mb']:,.0f} MB.")
     print(f"Compact: {found['made']['seconds']:.1f} s, {found['made']['peak_rss_mb']:,.0f} MB.")
