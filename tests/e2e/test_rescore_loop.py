@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -195,9 +197,9 @@ def report(airflow: Services, entry: Entry) -> None:
     """Post a line of the ledger as an event, as a trainer does: best effort."""
     extra = {
         "training_run": entry.run,
-        "attempt": entry.attempt,
         "tokens_seen": entry.tokens_seen,
         "step": entry.step,
+        "time": entry.time.isoformat(),
         "checkpoint": entry.checkpoint,
         "checkpoint_sha256": entry.checkpoint_sha256,
     }
@@ -308,6 +310,7 @@ def test_the_next_curation_drops_what_the_training_found(loop: Loop, airflow: Se
     airflow.wait_for("the threshold of the late checkpoint", lambda: loop.done(REPORTED) is not None, 300)
     nudge(airflow, entry)  # once more: nothing is due
     assert {k: (loop.threshold(k) / "_done.json").read_bytes() for k in before} == before
+    check_reports(airflow)
     check_versions(loop)
     check_curation(loop)
 
@@ -319,6 +322,24 @@ def _texts(pipeline: Pipeline) -> list[str]:
     out = pipeline.run.folder.parent.parent / "kept.jsonl"
     export_kept(pipeline, out)
     return [json.loads(line)["text"] for line in out.read_text(encoding="utf-8").splitlines()]
+
+
+def check_reports(airflow: Services) -> None:
+    """What the events told came to the ledger: none was refused."""
+    total = Counter[str]()
+    for run in _runs(airflow):
+        path = (
+            f"{airflow.api.dag}/dagRuns/{quote(run['dag_run_id'])}/taskInstances/take_reports/xcomEntries/return_value"
+        )
+        try:
+            told = airflow.api.call("GET", path)["value"]
+        except ApiError as error:  # it was killed, or has not ended
+            print(f"{run['dag_run_id']}: {error}")
+            continue
+        total.update(json.loads(told) if isinstance(told, str) else told)
+    print(dict(total))
+    assert total["recorded"] + total["known"] > 0, total
+    assert total["wrong"] == 0, total
 
 
 def check_versions(loop: Loop) -> None:
