@@ -1,6 +1,6 @@
 """The end of a threshold: the decision about its proposal, one version of the blacklist, and the marker.
 
-    decision.json    approved, rejected or not_asked: who, when, why; the first one counts
+    decision.json    approved, rejected or not_asked: who, when, why; the first one about the proposal that stands counts
     published.json   the version that was appended; null where nothing was
     _done.json       last
 
@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 
 from curation.blacklist.files import open_files
-from curation.blacklist.history import append, read_version
+from curation.blacklist.history import Version, append, read_version
 from curation.errors import ConfigError, RunError
 from curation.rescore.propose import proposal_of, read_proposed
 from curation.rescore.threshold import Threshold, training_lock
@@ -30,9 +30,15 @@ log = logging.getLogger("corpusmill")
 
 
 def decision_of(threshold: Threshold) -> dict[str, Any] | None:
-    """decision.json, if it stands."""
-    path = threshold.folder / "decision.json"
-    return read_json(path) if path.exists() else None
+    """decision.json, if it stands and is about the proposal that stands: another proposal needs another decision."""
+    path, proposal = threshold.folder / "decision.json", proposal_of(threshold)
+    if proposal is None or not path.exists():
+        return None
+    found: dict[str, Any] = read_json(path)
+    if found.get("proposal") == proposal["identity"]:
+        return found
+    log.warning("%s was about another proposal (%s): it does not count.", path, found.get("proposal"))
+    return None
 
 
 def needs_decision(threshold: Threshold) -> bool:
@@ -72,6 +78,7 @@ def publish(threshold: Threshold) -> dict[str, Any] | None:
 
     Raises:
         RunError: there is no proposal yet, or the blacklist cannot be written.
+        ConfigError: the blacklist has a version of this training and threshold that is another's.
     """
     path = threshold.folder / "published.json"
     if path.exists():
@@ -89,24 +96,42 @@ def publish(threshold: Threshold) -> dict[str, Any] | None:
                 return None
             decision = decide(threshold, "not_asked", somebody())
         if decision["decision"] != "rejected":
-            number = append(
-                settings.blacklist_path,
-                read_proposed(threshold, "entries"),
-                _facts(threshold, proposal, decision),
-                once=f"{settings.training.run}/{threshold.tokens}",
+            version = _appended(threshold, proposal, decision)
+            published = {"version": version.number, "digest": version.digest, "entries": version.rows}
+            log.info(
+                "threshold %s: blacklist version %d, %d entries", f"{threshold.tokens:,}", version.number, version.rows
             )
-            digest = read_version(open_files(settings.blacklist_path), number).digest
-            published = {"version": number, "digest": digest, "entries": entries}
-            log.info("threshold %s: blacklist version %d, %d entries", f"{threshold.tokens:,}", number, entries)
     with training_lock(settings):
         if not path.exists():
             write_json(path, {**published, "when": utc_now()})
     return read_json(path)  # type: ignore[no-any-return]
 
 
+def _appended(threshold: Threshold, proposal: dict[str, Any], decision: dict[str, Any]) -> Version:
+    """The version that holds the entries of a proposal.
+
+    Raises:
+        ConfigError: the version of this name holds those of another proposal.
+    """
+    settings = threshold.begun_with
+    once = f"{settings.training.run}/{threshold.tokens}"
+    entries = read_proposed(threshold, "entries")
+    number = append(settings.blacklist_path, entries, _facts(threshold, proposal, decision), once=once)
+    version = read_version(open_files(settings.blacklist_path), number)
+    if (of := version.facts.get("identity")) != proposal["identity"] or version.rows != entries.num_rows:
+        raise ConfigError(
+            f"version {number} of the blacklist {settings.blacklist_path} is named {once!r} already, and holds another "
+            f"proposal ({version.rows:,} entries, {of}) than {threshold.folder} ({entries.num_rows:,}, "
+            f"{proposal['identity']}); nothing was appended. Either another root follows a training of this name, or the "
+            "threshold was published, deleted and scored anew. Delete that folder, and set another `blacklist` or another "
+            "`training.run` before it is scored again; `corpusmill blacklist remove` takes back what the version holds."
+        )
+    return version
+
+
 def _facts(threshold: Threshold, proposal: dict[str, Any], decision: dict[str, Any]) -> dict[str, Any]:
     entry = threshold.info["entry"]
-    return {
+    facts = {
         "who": decision["who"],
         "why": f"re-score of {threshold.settings.training.run} at {threshold.tokens:,} tokens",
         "decision": decision["decision"],
@@ -118,6 +143,12 @@ def _facts(threshold: Threshold, proposal: dict[str, Any], decision: dict[str, A
         "counts": proposal["counts"],
         "identity": proposal["identity"],
     }
+    return {name: _utf8(value) if isinstance(value, str) else value for name, value in facts.items()}
+
+
+def _utf8(text: str) -> str:
+    """The text with what UTF-8 cannot hold escaped: a path of other bytes, as Python reads it."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def finish(threshold: Threshold) -> dict[str, Any]:
