@@ -9,14 +9,18 @@ back:
 - of a language, and of a source, at most `max_share` of its judged documents are chosen, in whole documents: those
   farthest beyond their limit, in interquartile ranges of their group, so that groups can be compared; ties by doc_id.
 
+An entry names a text, so it drops all its copies: what is chosen is a text, as far out as the farthest of its documents
+is, with every judged document that has it, of any language, source and group. There must be room for all of them.
+
 A percentile as the perplexity filter's: the smallest score that at least so many percent do not exceed; for the low end
 the largest that at least so many percent do not fall below. Documents on it are not beyond it, so equal scores give none.
 
-Costs sorting: 0.5 s for a million documents on an idle core, and some 100 bytes each.
+Costs sorting: 0.5 s for a million documents on an idle core, and some 100 bytes each; and 2 us a candidate.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +53,7 @@ class Chosen:
     """bool[n]"""
     groups: pa.Table
     """Of each language and source, in order of names: language, source, documents, judged, too_few (its group is below
-    min_documents), median; for high and low: limit (null: none), candidates, chosen, held_back."""
+    min_documents), median; for high and low: limit (null: none), candidates (with copies), chosen, held_back."""
 
     def counts(self) -> dict[str, int]:
         """Totals of `groups`."""
@@ -75,7 +79,8 @@ def choose(scores: pa.Table, config: ChooseConfig) -> Chosen:
     """Choose among documents.
 
     Args:
-        scores: with the columns doc_id, language, source, tokens, and the one that `config.score` names; a row a document.
+        scores: with the columns doc_id, text_id, language, source, tokens, and the one that `config.score` names;
+            a row a document.
     """
     value = scores.column(config.score).to_numpy().astype(np.float64)
     tokens = pc.fill_null(scores.column("tokens"), 0).to_numpy()
@@ -93,14 +98,16 @@ def choose(scores: pa.Table, config: ChooseConfig) -> Chosen:
     candidate = np.zeros(len(value), np.int8)
     candidate[enough & (value > limits.high[group])] = HIGH
     candidate[enough & (value < limits.low[group])] = LOW
-    side = candidate.copy()
     order = _order(scores.column("doc_id"), value, limits, group, candidate)
-    for code, n in ((language, len(languages)), (source, len(sources))):
-        most = np.floor(np.bincount(code[judged], minlength=n) * config.max_share).astype(np.int64)
-        order = order[_rank(code[order]) < most[code[order]]]
-    keep = np.zeros(len(value), np.bool_)
-    keep[order] = True
-    side[~keep] = 0
+    rows, text, firsts = _with_copies(scores.column("text_id"), order, judged)
+    candidate[rows] = candidate[firsts[text]]
+    guards = [
+        (code[rows], np.floor(np.bincount(code[judged], minlength=n) * config.max_share).astype(np.int64))
+        for code, n in ((language, len(languages)), (source, len(sources)))
+    ]
+    side = np.zeros(len(value), np.int8)
+    taken = rows[_fitting(text, guards)]
+    side[taken] = candidate[taken]
     group_of_pair = np.zeros(len(pairs), np.int64)
     group_of_pair[pair] = group
     names = {
@@ -177,13 +184,43 @@ def _order(
     return found
 
 
-def _rank(codes: Int64s) -> Int64s:
-    """How many of the same code stand before each: int64[n]."""
-    order = np.argsort(codes, kind="stable")
-    counts = np.bincount(codes) if len(codes) else np.zeros(0, np.int64)
-    rank = np.empty(len(codes), np.int64)
-    rank[order] = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rank
+def _with_copies(text_ids: pa.ChunkedArray, order: Int64s, judged: Mask) -> tuple[Int64s, Int64s, Int64s]:
+    """The texts of the candidates, numbered from the farthest out on, with all that have them.
+
+    Returns:
+        Rows of the judged documents, by text; the text of each; and of each text the row of its farthest document.
+    """
+    ids = text_ids.cast(pa.binary())
+    of_order = ids.take(pa.array(order)).combine_chunks().dictionary_encode()  # codes in order of appearance
+    _, first = np.unique(of_order.indices.to_numpy(zero_copy_only=False), return_index=True)
+    found = pc.fill_null(pc.index_in(ids, of_order.dictionary), -1).to_numpy().astype(np.int64)
+    rows = np.flatnonzero(judged & (found >= 0))
+    rows = rows[np.argsort(found[rows], kind="stable")]
+    return rows, found[rows], order[first]
+
+
+def _fitting(text: Int64s, guards: list[tuple[Int64s, Int64s]]) -> Mask:
+    """Whether each document's text is taken: in turn, each for all documents of which there is room: bool[n].
+
+    Args:
+        text: int64[n], ascending: documents of one text stand together.
+        guards: codes int64[n], and how many documents of each code may be taken.
+    """
+    fits = np.zeros(len(text), np.bool_)
+    left = [most.tolist() for _, most in guards]
+    borders = [0, *(np.flatnonzero(np.diff(text)) + 1).tolist(), len(text)] if len(text) else [0]
+    codes = [memoryview(np.ascontiguousarray(code)) for code, _ in guards]
+    for start, end in itertools.pairwise(borders):
+        for row in range(start, end):
+            for of, room in zip(codes, left, strict=True):
+                room[of[row]] -= 1
+        if all(room[of[row]] >= 0 for row in range(start, end) for of, room in zip(codes, left, strict=True)):
+            fits[start:end] = True
+            continue
+        for row in range(start, end):
+            for of, room in zip(codes, left, strict=True):
+                room[of[row]] += 1
+    return fits
 
 
 def _table(

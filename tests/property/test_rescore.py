@@ -54,12 +54,16 @@ def choice(draw: st.DrawFn) -> ChooseConfig:
     )
 
 
-def table_of(documents: Sequence[tuple[Any, int, str, str]], ids: Sequence[int] | None = None) -> pa.Table:
+def table_of(
+    documents: Sequence[tuple[Any, int, str, str]], ids: Sequence[int] | None = None, texts: Sequence[int] | None = None
+) -> pa.Table:
+    """Each document has a text of its own, unless `texts` names them."""
     numbers = range(len(documents)) if ids is None else ids
     columns = list(zip(*documents, strict=True)) if documents else [(), (), (), ()]
     return pa.table(
         {
             "doc_id": pa.array([sha256(bytes([n % 256, n // 256])).digest()[:16] for n in numbers], pa.binary(16)),
+            "text_id": pa.array([n.to_bytes(16, "big") for n in texts or numbers], pa.binary(16)),
             "bits_per_byte": pa.array(columns[0], pa.float64()),
             "tokens": pa.array(columns[1], pa.int64()),
             "language": pa.array(columns[2], pa.string()),
@@ -90,6 +94,26 @@ def test_the_guards_hold(documents: list[Any], config: ChooseConfig) -> None:
         mine = np.array(groups, object) == one
         if chosen.judged[mine].sum() < config.min_documents:
             assert not chosen.side[mine].any()
+
+
+@given(st.lists(st.tuples(document, st.integers(0, 40)), max_size=120), choice(), st.randoms(use_true_random=False))
+def test_the_guards_hold_for_what_the_list_drops(documents: list[Any], config: ChooseConfig, random: Any) -> None:
+    """Copies of a chosen text are chosen, all at one end, and counted; their order decides nothing."""
+    known: dict[int, tuple[Any, int]] = {}
+    rows = [(*known.setdefault(text, one[:2]), *one[2:]) for one, text in documents]
+    texts = [text for _, text in documents]
+    table = table_of(rows, texts=texts)
+    chosen = choose(table, config)
+    for name in ("language", "source"):
+        assert all(n <= config.max_share * judged for n, judged in shares(table, chosen, name))
+    for text in set(texts):
+        assert len({int(side) for side, one in zip(chosen.side, texts, strict=True) if one == text}) == 1
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    other = choose(table_of([rows[n] for n in order], order, [texts[n] for n in order]), config)
+    assert np.array_equal(chosen.side[order], other.side)
+    counts = chosen.counts()
+    assert counts["high_held_back"] >= 0 and counts["low_held_back"] >= 0
 
 
 @given(st.lists(document, max_size=120), choice())

@@ -13,13 +13,14 @@ from curation.rescore.choose import HIGH, LOW, choose
 from curation.rescore.config import ChooseConfig, SampleConfig, ScoreConfig
 
 
-def scores(*groups: tuple[str, str, list[float]]) -> pa.Table:
-    """Documents of languages and sources, all of 60 tokens; `loss` is twice the bits per byte."""
+def scores(*groups: tuple[str, str, list[float]], copy: dict[int, int] | None = None) -> pa.Table:
+    """Documents of languages and sources, all of 60 tokens; `loss` is twice the bits per byte; copy: row of whose text."""
     rows = [(language, source, value) for language, source, values in groups for value in values]
     values = [value for _, _, value in rows]
     return pa.table(
         {
             "doc_id": pa.array([n.to_bytes(16, "big") for n in range(len(rows))], pa.binary(16)),
+            "text_id": pa.array([(copy or {}).get(n, n).to_bytes(16, "big") for n in range(len(rows))], pa.binary(16)),
             "language": pa.array([language for language, _, _ in rows], pa.string()),
             "source": pa.array([source for _, source, _ in rows], pa.string()),
             "tokens": pa.array([60] * len(rows), pa.int64()),
@@ -78,6 +79,37 @@ def test_a_bad_source_is_held_up_at_its_share() -> None:
     assert set(np.flatnonzero(chosen.side)) == set(range(190, 200))
     row = chosen.groups.to_pylist()[1]
     assert (row["source"], row["high_candidates"], row["high_chosen"], row["high_held_back"]) == ("b", 100, 10, 90)
+
+
+def test_copies_go_together_or_stay() -> None:
+    """Noise of a has copies in b: 5 may go of each; the sixth text of b stays in a, too, and one of a alone takes its place."""
+    noise = [500.0 + n for n in range(10)]
+    table = scores(
+        ("eng_Latn", "a", [*HUNDRED[:90], *noise]), ("eng_Latn", "b", [*HUNDRED[:92], *noise[2:]]),
+        copy={192 + n: 92 + n for n in range(8)},
+    )  # fmt: skip
+    chosen = choose(table, config(high={"limit": 200.0}, max_share=0.05))
+    assert set(np.flatnonzero(chosen.side)) == {*range(95, 100), *range(195, 200)}
+    roomy = choose(table, config(high={"limit": 506.5}, max_share=0.05))
+    assert set(np.flatnonzero(roomy.side)) == {97, 98, 99, 197, 198, 199}
+
+
+def test_a_copy_in_a_source_without_room_holds_its_text_back() -> None:
+    """Nothing of a source of ten may go at a twentieth, so neither may its text elsewhere; the next farthest go instead."""
+    table = scores(
+        ("eng_Latn", "a", [*HUNDRED, 500.0, 501.0]), ("eng_Latn", "b", [*HUNDRED[:9], 501.0]), copy={111: 101}
+    )
+    chosen = choose(table, config(high={"limit": 200.0}, max_share=0.05))
+    assert set(np.flatnonzero(chosen.side)) == {100}
+    assert [row["high_held_back"] for row in chosen.groups.to_pylist()] == [1, 1]
+
+
+def test_a_copy_goes_with_its_text_out_of_a_group_that_would_keep_it() -> None:
+    """The same text is noise in one source and normal in another: it is counted where it goes."""
+    table = scores(("eng_Latn", "a", [*HUNDRED[:99], 500.0]), ("eng_Latn", "b", [500.0] * 100), copy={150: 99})
+    chosen = choose(table, config(high={"percentile": 99}, group="language_and_source", max_share=0.05))
+    assert set(np.flatnonzero(chosen.side)) == {99, 150}
+    assert [row["high_chosen"] for row in chosen.groups.to_pylist()] == [1, 1]
 
 
 def test_defaults_take_no_typical_text() -> None:
