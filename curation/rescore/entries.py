@@ -149,7 +149,7 @@ def _signed(rescore: Rescore, taken: pa.Table) -> Iterator[pa.Array]:
     # Rows stand in the order of shards: those of each are one run of the same code.
     starts = np.flatnonzero(np.diff(codes, prepend=-1))
     runs = dict(
-        zip((names[code] for code in codes[starts]), zip(starts, [*starts[1:], len(rows)], strict=True), strict=True)
+        zip((names[code] for code in codes[starts]), zip(starts, [*starts[1:], len(rows)], strict=False), strict=True)
     )
     done = 0
     for shard in rescore.shards:
