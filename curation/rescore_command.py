@@ -196,7 +196,11 @@ def _decide(settings: RescoreSettings, tokens: int, *, approve: bool, note: str)
         )
     tasks.end(threshold)
     done = threshold.done or {}
-    print(f"threshold {tokens:,}: {done.get('state')}, blacklist version {done.get('version')}")
+    version = done.get("version")
+    print(
+        f"threshold {tokens:,}: {done.get('state')}, "
+        + (f"blacklist version {version}" if version else "nothing published")
+    )
     return 0
 
 
@@ -230,6 +234,7 @@ def _status(settings: RescoreSettings) -> int:
     from curation.rescore.crawl import runs_left
     from curation.rescore.threshold import thresholds_on_disk
 
+    print(printable(_follows(settings)))
     rows: list[tuple[str, ...]] = [
         ("threshold", "state", "checkpoint", "runs", "judged", "entries", "version", "since")
     ]
@@ -246,6 +251,21 @@ def _status(settings: RescoreSettings) -> int:
     for note in notes:
         print(printable(note))
     return 0
+
+
+def _follows(settings: RescoreSettings) -> str:
+    """Which training is followed, by which ledger, and how far that says it is."""
+    from curation.rescore.due import read_ledger
+    from tokenization.progress import ProgressLedger
+
+    run, ledger = settings.training.run, ProgressLedger(settings.training.ledger)
+    latest = read_ledger(settings).latest(run)
+    far = (
+        "not in it"
+        if latest is None
+        else f"{latest.tokens_seen:,} tokens seen, of {settings.every_tokens:,} a threshold"
+    )
+    return f"training {run!r} by {ledger.path}: {far}"
 
 
 def _row(threshold: Threshold) -> tuple[tuple[str, ...], str]:

@@ -143,7 +143,7 @@ def wait_for(
             return look(path, sha256, settled_s=settled_s)
         except RunError as error:
             if (left := give_up - clock()) <= 0:
-                raise RunError(f"{error} It was waited for {seconds:g} s.") from error
+                raise RunError(f"{error} It was waited for {seconds:.0f} s.") from error
             sleep(min(every, left))
 
 

@@ -209,7 +209,7 @@ def _fitting(text: Int64s, guards: list[tuple[Int64s, Int64s]]) -> Mask:
     fits = np.zeros(len(text), np.bool_)
     left = [most.tolist() for _, most in guards]
     borders = [0, *(np.flatnonzero(np.diff(text)) + 1).tolist(), len(text)] if len(text) else [0]
-    codes = [memoryview(np.ascontiguousarray(code)) for code, _ in guards]
+    codes = [memoryview(code.tobytes()).cast("q") for code, _ in guards]  # half the time of numpy's own look-ups
     for start, end in itertools.pairwise(borders):
         for row in range(start, end):
             for of, room in zip(codes, left, strict=True):

@@ -21,7 +21,7 @@ from curation.rescore.settings import RescoreSettings
 from curation.rescore.threshold import Threshold, thresholds_on_disk, training_lock
 from tokenization.progress import History, ProgressError, ProgressLedger
 
-__all__ = ["MAX_DUE", "due", "hold_checkpoint"]
+__all__ = ["MAX_DUE", "due", "hold_checkpoint", "read_ledger"]
 
 log = logging.getLogger("corpusmill")
 
@@ -40,7 +40,7 @@ def due(settings: RescoreSettings) -> list[Threshold]:
     Raises:
         RunError: the ledger cannot be read.
     """
-    history = _read(settings)
+    history = read_ledger(settings)
     with training_lock(settings):
         n_new = 0
         for k, entry in history.thresholds_passed(settings.every_tokens, settings.training.run):
@@ -91,6 +91,8 @@ def hold_checkpoint(threshold: Threshold, *, wait: bool = True) -> Pinned | None
     left = threshold.info["seen"] + settings.wait_seconds - time.time()
     try:
         seconds = max(0.0, min(left, settings.wait_seconds)) if wait else 0.0
+        if seconds >= 1:
+            log.info("threshold %s: waits for %s, up to %.0f s", f"{threshold.tokens:,}", path, seconds)
         found = wait_for(path, entry["checkpoint_sha256"], seconds=seconds)
     except RunError as error:
         if time.time() >= threshold.info["seen"] + settings.wait_seconds and (why := _superseded(threshold, path)):
@@ -104,7 +106,12 @@ def hold_checkpoint(threshold: Threshold, *, wait: bool = True) -> Pinned | None
     return pin(found, model, tokenizer=tokenizer, fingerprint=entry["tokenizer"])
 
 
-def _read(settings: RescoreSettings) -> History:
+def read_ledger(settings: RescoreSettings) -> History:
+    """What the ledger holds; warns where that cannot be what is meant.
+
+    Raises:
+        RunError: it cannot be read.
+    """
     ledger = ProgressLedger(settings.training.ledger)
     try:
         history = ledger.read()
@@ -129,7 +136,7 @@ def _superseded(threshold: Threshold, path: Path) -> str:
     settings, entry = threshold.settings, threshold.info["entry"]
     own = (entry["attempt"], entry["tokens_seen"], entry["step"], entry["checkpoint"])
     lost = (entry["checkpoint"], entry["checkpoint_sha256"])
-    lines = [one for one in _read(settings).entries if one.run == settings.training.run]
+    lines = [one for one in read_ledger(settings).entries if one.run == settings.training.run]
     places = [n for n, one in enumerate(lines) if (one.attempt, one.tokens_seen, one.step, one.checkpoint) == own]
     later = [one for one in lines[(places[-1] + 1 if places else 0) :] if one.checkpoint is not None]
     overwritten = any(
