@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.ids import doc_id, text_id
 from curation.records import SHARD_SCHEMA
-from curation.report.rescore_threshold import CHOSEN_SCHEMA
 from curation.rescore.choose import choose
 from curation.rescore.config import ChooseConfig
+from curation.rescore.propose import chosen_table
 from curation.rescore.score import SCORE_SCHEMA, threshold_folder
 from curation.run import Run, file_sha256, write_json
 from curation.shards import write_table
@@ -97,9 +96,9 @@ def make_threshold(
     tables = []
     for run_id, pages in runs:
         table = _scores(root, folder / run_id, run_id, pages, score, read, shard_rows, domain=domain)
-        tables.append(table.append_column("run_id", pa.repeat(pa.scalar(run_id), table.num_rows)))
+        tables.append(table)
     if tables:
-        _choose(folder, pa.concat_tables(tables), config)
+        _choose(folder, [run_id for run_id, _ in runs], tables, config)
     if decision is not None:
         write_json(folder / "decision.json", decision)
     if version is not None and state == "published":
@@ -166,13 +165,8 @@ def _scores(
     return whole
 
 
-def _choose(folder: Path, scores: pa.Table, config: ChooseConfig) -> None:
-    chosen = choose(scores, config)
-    rows = np.flatnonzero(chosen.side)
-    some = scores.take(pa.array(rows))
-    some = some.append_column("side", pa.array(chosen.side[rows])).append_column("score", some.column(config.score))
-    write_table(
-        folder / "chosen" / "chosen.arrow", some.select(CHOSEN_SCHEMA.names).cast(CHOSEN_SCHEMA).combine_chunks()
-    )
+def _choose(folder: Path, run_ids: Sequence[str], scores: Sequence[pa.Table], config: ChooseConfig) -> None:
+    chosen = choose(pa.concat_tables(scores), config)
+    write_table(folder / "chosen" / "chosen.arrow", chosen_table(run_ids, scores, chosen, config.score))
     write_table(folder / "chosen" / "groups.arrow", chosen.groups.combine_chunks())
     write_json(folder / "chosen" / "proposal.json", {"counts": chosen.counts()})

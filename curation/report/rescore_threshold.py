@@ -14,25 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from curation.errors import CorpusmillError, RunError
+from curation.rescore.propose import CHOSEN_SCHEMA
 from curation.rescore.score import SCORE_SCHEMA
 from curation.run import read_json
 from curation.shards import open_table
 
-__all__ = ["CHOSEN_SCHEMA", "ScoredRun", "Threshold", "read_threshold"]
-
-CHOSEN_SCHEMA = pa.schema(
-    [
-        pa.field("run_id", pa.string()),
-        pa.field("shard", pa.string()),
-        pa.field("row", pa.int64()),
-        pa.field("doc_id", pa.binary(16)),
-        pa.field("side", pa.int8()),
-        pa.field("score", pa.float64()),
-        pa.field("language", pa.string()),
-        pa.field("source", pa.string()),
-        pa.field("url", pa.string()),
-    ]
-)
+__all__ = ["ScoredRun", "Threshold", "read_threshold"]
 
 
 @dataclass

@@ -12,9 +12,12 @@ bytes. Costs what `choose` and `entries_of_all` cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from functools import reduce
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ import pyarrow.compute as pc
 
 from curation.errors import RunError
 from curation.ids import digest8
-from curation.rescore.choose import HIGH, REASONS, Chosen, choose
+from curation.rescore.choose import HIGH, LOW, REASONS, Chosen, choose
 from curation.rescore.entries import entries_of_all
 from curation.rescore.score import Rescore
 from curation.rescore.threshold import Threshold
@@ -32,7 +35,7 @@ from curation.run import file_sha256, read_json, write_json
 from curation.shards import batches, open_table, write_table
 from curation.terminal import printable
 
-__all__ = ["CHOSEN_SCHEMA", "proposal_of", "propose", "told"]
+__all__ = ["CHOSEN_SCHEMA", "chosen_table", "proposal_of", "propose", "told"]
 
 CHOSEN_SCHEMA = pa.schema(
     [
@@ -61,9 +64,9 @@ def propose(threshold: Threshold) -> dict[str, Any]:
     """
     rescores = threshold.rescores()
     closed = [one.close() for one in rescores]
-    identity = digest8([*(one.identity for one in rescores), threshold.begun_with.choose.model_dump(mode="json")])
+    inputs = digest8([*(one.identity for one in rescores), threshold.begun_with.choose.model_dump(mode="json")])
     stands = proposal_of(threshold)
-    if stands is not None and stands["identity"] == identity:
+    if stands is not None and stands.get("inputs") == inputs:
         return stands
     config = threshold.begun_with.choose
     scores = [one.scores() for one in rescores]
@@ -73,14 +76,17 @@ def propose(threshold: Threshold) -> dict[str, Any]:
     tables = {
         "entries": entries_of_all(rescores, scores, chosen, config, when),
         "groups": chosen.groups,
-        "chosen": _chosen_table(rescores, scores, chosen, config.score),
+        "chosen": chosen_table([one.run.run_id for one in rescores], scores, chosen, config.score),
     }
     for name, table in tables.items():
         write_table(_path(threshold, name), table)
     names = ("documents", "left_out", "read", "judged", "unread", "not_finite", "tokens")
     counts = {**{name: sum(one[name] for one in closed) for name in names}, **chosen.counts()}
+    keys: list[bytes] = tables["entries"].column("key").to_pylist()
     proposal = {
-        "identity": identity,
+        "inputs": inputs,
+        # With the entries, so that a decision is about what was shown, whatever another release makes of the same scores.
+        "identity": digest8([inputs, hashlib.sha256(b"".join(keys)).hexdigest()]),
         "counts": {**counts, "entries": tables["entries"].num_rows},
         "files": {f"{name}.arrow": file_sha256(_path(threshold, name)) for name in tables},
     }
@@ -112,16 +118,17 @@ def _path(threshold: Threshold, name: str) -> Path:
     return threshold.folder / "chosen" / f"{name}.arrow"
 
 
-def _chosen_table(rescores: Sequence[Rescore], scores: Sequence[pa.Table], chosen: Chosen, score: str) -> pa.Table:
+def chosen_table(run_ids: Sequence[str], scores: Sequence[pa.Table], chosen: Chosen, score: str) -> pa.Table:
+    """chosen.arrow: `chosen` speaks of the scores of all runs, one after the other; `score` names the one that decided."""
     parts = [CHOSEN_SCHEMA.empty_table()]
     start = 0
-    for rescore, table in zip(rescores, scores, strict=True):
+    for run_id, table in zip(run_ids, scores, strict=True):
         side = chosen.side[start : start + table.num_rows]
         start += table.num_rows
         rows = np.flatnonzero(side)
         taken = table.take(pa.array(rows))
         columns = {
-            "run_id": pa.repeat(pa.scalar(rescore.run.run_id), len(rows)),
+            "run_id": pa.repeat(pa.scalar(run_id), len(rows)),
             "side": pa.array(side[rows], pa.int8()),
             "score": taken.column(score),
         }
@@ -151,37 +158,55 @@ def told(threshold: Threshold) -> str:
     chosen = read_proposed(threshold, "chosen")
     groups = [row for row in read_proposed(threshold, "groups").to_pylist() if row["high_chosen"] or row["low_chosen"]]
     groups.sort(key=lambda row: (-row["high_chosen"] - row["low_chosen"], row["language"], row["source"]))
-    for group in groups[:TOLD_GROUPS]:
+    samples = {
+        (place, side): _samples(chosen, group, side)
+        for place, group in enumerate(groups[:TOLD_GROUPS])
+        for end, side in (("high", HIGH), ("low", LOW))
+        if group[f"{end}_chosen"]
+    }
+    texts = _beginnings(threshold, [row for rows in samples.values() for row in rows])
+    for place, group in enumerate(groups[:TOLD_GROUPS]):
         lines += [f"{group['language']}  {group['source']}  ({group['judged']:,} judged)"]
-        for end, side in (("high", HIGH), ("low", -HIGH)):
+        for end, side in (("high", HIGH), ("low", LOW)):
             if not group[f"{end}_chosen"]:
                 continue
             held = f", {group[f'{end}_held_back']:,} held back" if group[f"{end}_held_back"] else ""
             lines.append(f"  {REASONS[side]}: {group[f'{end}_chosen']:,}, beyond {group[f'{end}_limit']:.3f}{held}")
-            lines += [f"    {score:.3f}  {text}" for score, text in _samples(threshold, chosen, group, side)]
+            lines += [f"    {row['score']:.3f}  {texts[_place(row)]}" for row in samples[place, side]]
         lines.append("")
     if len(groups) > TOLD_GROUPS:
         lines.append(f"and {len(groups) - TOLD_GROUPS} more languages and sources: see chosen/groups.arrow")
     return "\n".join(printable(line) for line in lines)
 
 
-def _samples(threshold: Threshold, chosen: pa.Table, group: dict[str, Any], side: int) -> Iterator[tuple[float, str]]:
-    """Score and beginning of some documents: the farthest out, one in the middle, and the nearest to the limit."""
+def _samples(chosen: pa.Table, group: dict[str, Any], side: int) -> list[dict[str, Any]]:
+    """Some documents of an end: the farthest out, one in the middle, and the nearest to the limit."""
     names = ("language", "source")
     mine = chosen.filter(
         reduce(pc.and_, [pc.equal(chosen["side"], side), *(pc.equal(chosen[n], group[n]) for n in names)])
     )
     ranked = mine.sort_by([("score", "descending" if side == HIGH else "ascending"), ("doc_id", "ascending")])
     places = sorted({round(k * (ranked.num_rows - 1) / (SAMPLES - 1)) for k in range(SAMPLES)})
-    for row in ranked.take(pa.array(places)).to_pylist():
-        yield row["score"], _beginning(threshold, row)
+    found: list[dict[str, Any]] = ranked.take(pa.array(places)).to_pylist()
+    return found
 
 
-def _beginning(threshold: Threshold, row: dict[str, Any]) -> str:
-    rescore = Rescore.open(threshold.folder / row["run_id"])
-    shard = next(one for one in rescore.shards if one.name == row["shard"])
-    for start, batch in batches(shard, ["text"]):
-        if start <= row["row"] < start + batch.num_rows:
-            text: str = batch.column(0)[row["row"] - start].as_py()
-            return text[:SAMPLE_LETTERS] + ("..." if len(text) > SAMPLE_LETTERS else "")
-    raise RunError(f"{shard.path} has no row {row['row']}, which was scored. Score the run anew.")
+def _place(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row["run_id"], row["shard"], row["row"]
+
+
+def _beginnings(threshold: Threshold, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, str, int], str]:
+    """How the texts of some documents begin, by `_place`; each run is opened once, and each shard read once."""
+    found: dict[tuple[str, str, int], str] = {}
+    for run_id, of_run in groupby(sorted(map(_place, rows)), key=itemgetter(0)):
+        shards = {one.name: one for one in Rescore.open(threshold.folder / run_id).shards}
+        for name, of_shard in groupby(of_run, key=itemgetter(1)):
+            wanted = [row for _, _, row in of_shard]
+            for start, batch in batches(shards[name], ["text"]):
+                for row in wanted:
+                    if start <= row < start + batch.num_rows:
+                        text = batch.column(0)[row - start].as_py()
+                        found[run_id, name, row] = text[:SAMPLE_LETTERS] + ("..." if len(text) > SAMPLE_LETTERS else "")
+            if lost := [row for row in wanted if (run_id, name, row) not in found]:
+                raise RunError(f"{shards[name].path} has no row {lost[0]}, which was scored. Score the run anew.")
+    return found
