@@ -36,11 +36,11 @@ def walked(whole: Order, masks: Sequence[tuple[int, set[Place]]]) -> Iterator[tu
 
 def own_order(whole: Order, line: int) -> Iterator[Place]:
     """The order without masks, of one file with a weight, or of all (-1)."""
-    for first in itertools.count(step=300):
+    for first in itertools.count(step=40):  # of a file of one sequence each place is an epoch of its own: few at once
         if line < 0:
-            found, rows = (one.tolist() for one in whole.places(first, first + 300))
+            found, rows = (one.tolist() for one in whole.places(first, first + 40))
         else:
-            rows = whole._permuted(line, np.arange(first, first + 300)).tolist()
+            rows = whole._permuted(line, np.arange(first, first + 40)).tolist()
             found = [line] * len(rows)
         yield from zip(found, rows, strict=True)
 
