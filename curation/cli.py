@@ -13,18 +13,23 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING
 
 from curation import what_if_command
+from curation.blacklist_command import add_blacklist
 from curation.calibrate_command import add_calibrate
 from curation.cat_command import add_cat
+from curation.command_parser import Commands, Parser, command
 from curation.errors import ConfigError, CorpusmillError
-from curation.export_command import add_export_arguments, export, positive
+from curation.export_command import add_export_arguments, export
+from curation.job_command import add_judge, add_run
+from curation.mask_command import add_mask
 from curation.parity_command import add_parity
-from curation.terminal import printable_lines
+from curation.progress_command import add_progress
+from curation.rescore_command import add_rescore
+from curation.terminal import PlainFormatter, printable_lines
 from curation.train_ngram_command import add_train_ngram
 from curation.train_safety_command import add_train_safety
 
@@ -36,121 +41,56 @@ __all__ = ["build_parser", "main"]
 log = logging.getLogger("corpusmill")
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse with the nearest known command in its error."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(2, f"corpusmill: {message}\nSee `{self.prog} --help`.\n")
-
-
-class _PlainFormatter(logging.Formatter):
-    """Log lines may name what the crawl holds."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return printable_lines(super().format(record))
-
-
-class _TerminalFormatter(_PlainFormatter):
+class _TerminalFormatter(PlainFormatter):
     """What a reader must see stands out by its first word."""
 
     def format(self, record: logging.LogRecord) -> str:
         return ("warning: " if record.levelno >= logging.WARNING else "") + super().format(record)
 
 
-_Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
-
-
-def _command(commands: _Commands, name: str, summary: str, examples: str) -> _Parser:
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def _add_job(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="CONFIG", help="a YAML file, or a shipped config: demo, web ...")
-    parser.add_argument("--input", nargs="+", required=True, metavar="PATH", help="files, folders, globs or URLs")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting: length.min_units=30"
-    )
-    parser.add_argument(
-        "--workers", type=positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all commands."""
     about = "Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for."
-    parser = _Parser(prog="corpusmill", description=about)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    for add in (_add_run, _add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
+    parser = Parser(prog="corpusmill", description=about)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    for add in (add_run, add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
         add(commands)
-    add_parity(commands)
-    add_cat(commands)
-    add_calibrate(commands)
-    add_train_ngram(commands)
-    add_train_safety(commands)
+    for add in (
+        add_parity,
+        add_cat,
+        add_mask,
+        add_progress,
+        add_rescore,
+        add_blacklist,
+        add_calibrate,
+        add_train_ngram,
+        add_train_safety,
+    ):
+        add(commands)
     return parser
 
 
-def _add_run(commands: _Commands) -> None:
-    parser = _command(
-        commands,
-        "run",
-        "run the whole pipeline; the last line printed is the run's folder",
-        """
-corpusmill run web --input crawl/ --root out
-corpusmill run web --input 'crawl/*.jsonl.zst' --root out --workers 8 --set length.min_units=30
-corpusmill run web --input crawl/ --root out                  the same again: goes on, or has nothing to do
-corpusmill run web --input crawl/ --root out --run RUN_ID --set length.min_units=20     decides anew in an old run""",
-    )
-    _add_job(parser)
-    parser.add_argument(
-        "--root", type=Path, metavar="DIR", help="folder of all runs (default: CORPUSMILL_ROOT, or ./runs-root)"
-    )
-    parser.add_argument("--run", metavar="RUN_ID", help="use or make this very run")
-    parser.add_argument("--new", action="store_true", help="a new run even if the same job has been done")
-    parser.set_defaults(function=_run)
-
-
-def _add_judge(commands: _Commands) -> None:
-    parser = _command(
-        commands,
-        "judge",
-        "every step on every document, as if each stood alone: one JSON line a document",
-        "corpusmill judge web --input sample.jsonl --output judged.jsonl",
-    )
-    _add_job(parser)
-    parser.add_argument("--output", type=Path, required=True, metavar="OUT.jsonl")
-    parser.set_defaults(function=_judge)
-
-
-def _add_explain(commands: _Commands) -> None:
-    parser = _command(
+def _add_explain(commands: Commands) -> None:
+    parser = command(
         commands,
         "explain",
         "one document's path through a run: scores, reasons, the copy that was kept",
         "corpusmill explain out/runs/web-20260520-142322-8c4a zh-000123\ncorpusmill explain RUN part-3.jsonl:1042",
     )
     _add_run_argument(parser)
-    parser.add_argument("id", metavar="ID", help="the document's id, its doc_id, or FILE:LINE")
+    parser.add_argument("id", metavar="ID", help="the document's id, doc_id, text_id or URL, or FILE:LINE")
     parser.set_defaults(function=_explain)
 
 
-def _add_what_if(commands: _Commands) -> None:
-    parser = _command(commands, "what-if", what_if_command.SUMMARY, what_if_command.EXAMPLES)
+def _add_what_if(commands: Commands) -> None:
+    parser = command(commands, "what-if", what_if_command.SUMMARY, what_if_command.EXAMPLES)
     _add_run_argument(parser)
     what_if_command.add_what_if_arguments(parser)
     parser.set_defaults(function=lambda arguments: what_if_command.print_what_if(_open(arguments), arguments))
 
 
-def _add_export(commands: _Commands) -> None:
-    parser = _command(
+def _add_export(commands: Commands) -> None:
+    parser = command(
         commands,
         "export",
         "write the kept documents of a run, those that were set aside, or signatures",
@@ -165,23 +105,23 @@ corpusmill export RUN --signatures kept.index                   for `near.agains
     parser.set_defaults(function=_export)
 
 
-def _add_report(commands: _Commands) -> None:
+def _add_report(commands: Commands) -> None:
     summary = "build a run's report anew, also of one that failed, and print the funnel and the report's path"
-    parser = _command(commands, "report", summary, "corpusmill report RUN")
+    parser = command(commands, "report", summary, "corpusmill report RUN")
     _add_run_argument(parser)
     parser.set_defaults(function=_report)
 
 
-def _add_verify(commands: _Commands) -> None:
+def _add_verify(commands: Commands) -> None:
     summary = "check every checksum of a run, or of a token file alone"
-    parser = _command(commands, "verify", summary, "corpusmill verify RUN\ncorpusmill verify RUN/pack/tokens.arrow")
+    parser = command(commands, "verify", summary, "corpusmill verify RUN\ncorpusmill verify RUN/pack/tokens.arrow")
     parser.add_argument("file", type=Path, metavar="FILE", help="a token file, or a run's folder")
     parser.set_defaults(function=_verify)
 
 
-def _add_configs(commands: _Commands) -> None:
+def _add_configs(commands: Commands) -> None:
     summary = "list the configs that ship, or print one, to be saved and changed"
-    parser = _command(commands, "configs", summary, "corpusmill configs\ncorpusmill configs web > mine.yaml")
+    parser = command(commands, "configs", summary, "corpusmill configs\ncorpusmill configs web > mine.yaml")
     parser.add_argument("name", nargs="?", metavar="NAME", help="a shipped config")
     parser.set_defaults(function=_configs)
 
@@ -206,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        _say("stopped. Run the same command again: it goes on where it stopped.")
+        _say("stopped. The same command again goes on where it stopped, if it has begun anything.")
         return 130
     except BrokenPipeError:
         # The reader of our output (head, less) went away: not an error.
@@ -264,66 +204,6 @@ def _log_traceback(error: Exception) -> Path | None:
     return Path(files[-1].baseFilename) if files else None
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from curation.config import environment, load_config
-    from curation.launch import drive, finish_run, start_run
-    from curation.progress import ProgressDisplay
-    from curation.report.table import print_funnel
-
-    if arguments.run and arguments.new:
-        raise ConfigError("--run and --new exclude each other: --run takes up a run, --new begins one.")
-    config = load_config(arguments.config, arguments.set)
-    pipeline = start_run(
-        config,
-        arguments.input,
-        arguments.root or environment().root,
-        run_id=arguments.run,
-        new=arguments.new,
-        workers=arguments.workers,
-    )
-    _log_to(pipeline)
-    log.info("run %s", pipeline.run.run_id)
-    with ProgressDisplay(quiet=arguments.quiet) as progress:
-        drive(pipeline, workers=arguments.workers, progress=progress)
-    print_funnel(finish_run(pipeline))
-    print(pipeline.run.folder)
-    return 0
-
-
-def _log_to(pipeline: Pipeline) -> None:
-    """Lines of this process go to the run's own log too, each with the run id."""
-    folder = pipeline.run.folder / "logs"
-    folder.mkdir(exist_ok=True)
-    handler = logging.FileHandler(folder / "run.log", encoding="utf-8")
-    handler.setFormatter(_PlainFormatter(f"%(asctime)s {pipeline.run.run_id} %(levelname)s %(message)s"))
-    log.addHandler(handler)
-
-
-_JUDGE_ALL = ("ingest.max_quarantine_share=1", "ingest.max_damaged_share=1", "pack=")
-
-
-def _judge(arguments: argparse.Namespace) -> int:
-    from curation.config import load_config
-    from curation.judgements import write_judgements
-    from curation.launch import drive, start_run
-    from curation.progress import ProgressDisplay
-
-    # Judging looks at steps only, and bad lines are reported, not a reason to stop.
-    config = load_config(arguments.config, [*arguments.set, *_JUDGE_ALL])
-    _refuse_input_as_output(arguments)
-    with tempfile.TemporaryDirectory(prefix="corpusmill-judge-") as root:
-        pipeline = start_run(config, arguments.input, Path(root), workers=arguments.workers, judge_all=True)
-        with ProgressDisplay(quiet=arguments.quiet) as progress:
-            drive(pipeline, workers=arguments.workers, progress=progress)
-        count = write_judgements(pipeline, arguments.output)
-        quarantined = pipeline.run.ingested()["quarantined"]
-    log.info("%d documents judged, written to %s", count, arguments.output)
-    if quarantined:
-        detail = ", ".join(f"{reason} {n}" for reason, n in sorted(quarantined.items()))
-        log.warning("%d lines could not be read and are not judged: %s", sum(quarantined.values()), detail)
-    return 0
-
-
 def _open(arguments: argparse.Namespace) -> Pipeline:
     from curation.config import environment
     from curation.pipeline import Pipeline
@@ -375,12 +255,6 @@ def _verify(arguments: argparse.Namespace) -> int:
     report = verify(arguments.file)
     print(report)
     return 0 if report.ok else 1
-
-
-def _refuse_input_as_output(arguments: argparse.Namespace) -> None:
-    output = arguments.output.resolve()
-    if any("://" not in given and Path(given).resolve() == output for given in arguments.input):
-        raise ConfigError(f"--output {arguments.output} is an input, and would be replaced. Give another name.")
 
 
 def _configs(arguments: argparse.Namespace) -> int:

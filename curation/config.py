@@ -1,4 +1,4 @@
-"""The configuration: YAML in, frozen and complete models out; the only reader of the environment.
+"""The configuration: YAML in, frozen and complete models out.
 
     name: zhweb
     ingest: {text_column: content}
@@ -13,7 +13,6 @@ An unknown key is refused with the nearest known one, a key that stands twice wi
 
 from __future__ import annotations
 
-import os
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from curation.environment import Environment, environment
 from curation.errors import ConfigError, nearest
 from curation.export_config import ExportConfig
 from curation.ids import digest8
@@ -31,7 +31,17 @@ from curation.pack_config import PackConfig
 from curation.steps import STEPS, step_class
 from curation.verdicts import Step
 
-__all__ = ["SHIPPED", "Environment", "RunConfig", "environment", "load_config", "parse_config", "shipped_config"]
+__all__ = [
+    "SHIPPED",
+    "Environment",
+    "RunConfig",
+    "checked_model",
+    "environment",
+    "load_config",
+    "parse_config",
+    "shipped_config",
+    "yaml_mapping",
+]
 
 _TOKENIZER_FILES = ("tokenizer.json", "*.model", "*.tiktoken", "tekken*.json", "vocab.*", "encoder.json")
 """What a tokenizer's folder holds at least one of; `tokenization` says more when it reads it."""
@@ -109,7 +119,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
         ConfigError: missing or unreadable file, bad YAML, unknown or wrong key, missing tokenizer.
     """
     path, text = _read(source)
-    data = _mapping(text, str(path))
+    data = yaml_mapping(text, str(path))
     _place_paths(data, path.absolute().parent)
     for override in overrides:
         _apply_override(data, override)
@@ -122,7 +132,7 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 def parse_config(text: str, where: str = "config", overrides: Sequence[str] = ()) -> RunConfig:
     """Parse and check YAML text; `where` names it in errors. Paths in it are left as they are."""
-    data = _mapping(text, where)
+    data = yaml_mapping(text, where)
     for override in overrides:
         _apply_override(data, override)
     return _complete(data, where)
@@ -180,19 +190,18 @@ def _from_yaml(text: str, where: str) -> Any:
         raise ConfigError(f"{where} is not usable: its lists and mappings are nested too deep.") from None
 
 
-def _mapping(text: str, where: str) -> dict[str, Any]:
+def yaml_mapping(text: str, where: str, keys: str = "name, ingest, steps, pack") -> dict[str, Any]:
+    """A YAML text whose top level is a mapping; empty for no text. Raises ConfigError: it is none, or a key stands twice."""
     data = _from_yaml(text, where)
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise ConfigError(
-            f"{where}: expected a mapping with keys such as name, ingest, steps, pack; found {type(data).__name__}."
-        )
+        raise ConfigError(f"{where}: expected a mapping with keys such as {keys}; found {type(data).__name__}.")
     return data
 
 
 def _complete(data: dict[str, Any], where: str) -> RunConfig:
-    top = _check(TopLevel, data, where, "")
+    top = checked_model(TopLevel, data, where, "")
     steps = _steps(top.steps, where)
     by_language = {
         "export": top.export is not None,
@@ -240,7 +249,7 @@ def _place(settings: Any, keys: Sequence[str], folder: Path, *, only_there: bool
             return [placed(one) for one in value]
         if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
             return {key: placed(one) for key, one in value.items()}  # of any other mapping: a file's content, no paths
-        if not isinstance(value, str) or not value or (only_there and not (folder / value).exists()):
+        if not isinstance(value, str) or not value or "://" in value or (only_there and not (folder / value).exists()):
             return value
         return str(folder / value)
 
@@ -277,7 +286,7 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
         kind = step_class(str(name))
         if any(step.name == name for step in steps):
             raise ConfigError(f"{where}: step {name!r} stands twice in steps; a step may run once.")
-        config = _check(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
+        config = checked_model(kind.Config, {} if settings is None else settings, where, f"steps.{name}")
         step = kind(config)
         if missing := step.misses(steps):
             raise ConfigError(f"{where}: " + " ".join(missing))
@@ -285,8 +294,13 @@ def _steps(entries: Sequence[Any], where: str) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _check(model: type[Any], data: Any, where: str, prefix: str) -> Any:
-    """Validate, turning pydantic's errors into one sentence each with the key and the nearest known one."""
+def checked_model(model: type[Any], data: Any, where: str, prefix: str) -> Any:
+    """Plain data as a model. Raises ConfigError: a sentence for each of pydantic's errors, with the key and the nearest known one.
+
+    Args:
+        where: the file, in messages.
+        prefix: of the keys, in messages.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -374,26 +388,4 @@ def _step_entry(data: Mapping[str, Any], name: str, override: str) -> dict[str, 
     known = [*names, *TopLevel.model_fields]
     raise ConfigError(
         f"--set {override!r}: no step or key {name!r} in this config{nearest(name, known)} (known: {', '.join(known)})."
-    )
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Everything that is read from the environment, in one place."""
-
-    root: Path
-    """CORPUSMILL_ROOT: where runs lie if --root is not given."""
-    configs: Path | None
-    """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
-    debug: bool = False
-    """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
-
-
-def environment() -> Environment:
-    """Read the environment."""
-    configs = os.environ.get("CORPUSMILL_CONFIGS")
-    return Environment(
-        root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
-        configs=Path(configs) if configs else None,
-        debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
     )

@@ -87,7 +87,7 @@ def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanatio
     """All documents and quarantined records that `wanted` names, at most `limit`.
 
     Args:
-        wanted: the document's own id, its doc_id in hex, or FILE:LINE (the end of the file's path will do).
+        wanted: the document's own id, its doc_id or text_id in hex, its URL, or FILE:LINE (the end of the file's path will do).
 
     Raises:
         ConfigError: nothing in the run is called so.
@@ -108,20 +108,23 @@ def explain(pipeline: Pipeline, wanted: str, limit: int = 20) -> list[Explanatio
     found += [Explanation(entry) for entry in _quarantined(pipeline, wanted)][: limit - len(found)]
     if not found:
         raise ConfigError(
-            f"run {pipeline.run.run_id} has no document with id or doc_id {wanted!r} and no record at that FILE:LINE. "
+            f"run {pipeline.run.run_id} has no document with the id, doc_id, text_id or URL {wanted!r} and no record at that FILE:LINE. "
             "Ids are those of the input; `corpusmill export` and the report show them."
         )
     return found
 
 
 def _rows_called(shard: Shard, wanted: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of a shard by id, doc_id or FILE:LINE."""
+    """Rows of a shard by id, doc_id, text_id, URL or FILE:LINE."""
     hexed = _hex16(wanted)
     place = _place(wanted)
     for start, batch in _unverified(shard):
         hit = pc.equal(batch.column("id"), wanted)
         if hexed is not None:
-            hit = pc.or_(hit, pc.equal(batch.column("doc_id"), pa.scalar(hexed, pa.binary(16))))
+            for name in ("doc_id", "text_id"):
+                hit = pc.or_(hit, pc.equal(batch.column(name), pa.scalar(hexed, pa.binary(16))))
+        if "://" in wanted:
+            hit = pc.or_(hit, pc.fill_null(pc.equal(batch.column("url"), wanted), False))
         if place is not None:
             source = batch.column("source").cast(pa.string())
             there = pc.and_(pc.ends_with(source, place[0]), pc.equal(batch.column("line"), place[1]))

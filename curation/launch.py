@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curation.config import RunConfig
+from curation.config import RunConfig, environment, parse_config
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
 from curation.passes import Pass
 from curation.pipeline import Pipeline
 from curation.pool import Pool
 from curation.run import Run, checked_run_id, code_version, new_run_id, read_json, run_lock, utc_now, write_json
-from curation.verdicts import Step
+from curation.verdicts import Step, StepConfig
 
 __all__ = ["Progress", "drive", "finish_run", "start_run"]
 
@@ -50,29 +52,64 @@ def start_run(
         ConfigError: the run exists with other inputs or other ingest settings, or a step misses something outside.
     """
     listed = _listed(inputs, root)
-    job = _job(config, listed, judge_all)
+    # `judge` works in a root of its own, in which no blacklist lies.
+    settle = partial(_settled, config, (environment().root if judge_all else root).resolve())
+    asked = _job(config, listed, judge_all)
+    if run_id is None and not new:
+        run_id = _unfinished_run_of(root, asked)
+    settled = settle(None if run_id is None else root.resolve() / "runs" / checked_run_id(run_id))
     if run_id is None:
+        job = _job(settled, listed, judge_all)
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
-    _look_outside(root.resolve() / "runs" / checked_run_id(run_id), config)
-    with run_lock(root.resolve() / "runs" / run_id):
-        _refuse_if_driven_elsewhere(root.resolve() / "runs" / run_id, engine)
-        run = Run.create(
-            root,
-            run_id=run_id,
-            config_text=config.to_yaml(),
-            config_digest=config.digest(),
-            inputs=[source for source, _, _ in listed],
-            extra={"job": job, "ingest": _ingest_digest(config, judge_all), "judge_all": judge_all, "engine": engine},
+    folder = root.resolve() / "runs" / run_id
+    begun = (folder / "run.json").exists()
+    _look_outside(folder, settled)
+    with run_lock(folder):
+        _refuse_if_driven_elsewhere(folder, engine)
+        if not begun and (folder / "run.json").exists():  # two first tries of a task must not settle on two versions
+            settled = settle(folder)
+        told = {"job": _job(settled, listed, judge_all), "asked": asked}
+        run = _run_of(settled, root, run_id, listed, {**told, "judge_all": judge_all, "engine": engine})
+        _settle_plan(run, inputs, listed, settled, workers)
+        if any(run.info.get(key) != value for key, value in told.items()):
+            run.update(**told)
+    return Pipeline(run, settled)
+
+
+def _run_of(
+    config: RunConfig, root: Path, run_id: str, listed: Sequence[tuple[str, int, str]], told: dict[str, Any]
+) -> Run:
+    """The run's folder, made or opened.
+
+    Args:
+        told: further entries of run.json, if it is new.
+    """
+    ingest = _ingest_digest(config, told["judge_all"])
+    run = Run.create(
+        root,
+        run_id=run_id,
+        config_text=config.to_yaml(),
+        config_digest=config.digest(),
+        inputs=[source for source, _, _ in listed],
+        extra={**told, "ingest": ingest},
+    )
+    if run.info["ingest"] != ingest:
+        raise ConfigError(
+            f"run {run_id} was ingested with other ingest settings; its documents would not be the same. "
+            "Start a new run (leave out --run, or choose another run id)."
         )
-        if run.info["ingest"] != _ingest_digest(config, judge_all):
-            raise ConfigError(
-                f"run {run_id} was ingested with other ingest settings; its documents would not be the same. "
-                "Start a new run (leave out --run, or choose another run id)."
-            )
-        _settle_plan(run, inputs, listed, config, workers)
-        if run.info["job"] != job:
-            run.update(job=job)
-    return Pipeline(run, config)
+    return run
+
+
+def _settled(config: RunConfig, root: Path, folder: Path | None) -> RunConfig:
+    """The config with all settled that steps leave open until a run starts: as this run had it, if it was begun before."""
+    if all(type(step).pinned is Step.pinned for step in config.steps):
+        return config
+    former: dict[str, StepConfig] = {}
+    if folder is not None and (folder / "run.json").exists() and (folder / "config.yaml").exists():
+        begun = parse_config((folder / "config.yaml").read_text(encoding="utf-8"), str(folder / "config.yaml"))
+        former = {step.name: step.config for step in begun.steps}
+    return replace(config, steps=tuple(step.pinned(root, former.get(step.name)) for step in config.steps))
 
 
 def _listed(inputs: Sequence[str], root: Path) -> list[tuple[str, int, str]]:
@@ -178,16 +215,35 @@ def _free_run_id(root: Path, name: str, job: str) -> str:
 
 def _latest_run_of(root: Path, job: str) -> str | None:
     """Id of the newest run under `root` of the same job that no engine drives."""
-    same = []
+    same = [(info["start"], info["run_id"]) for info in _runs(root) if info.get("job") == job]
+    return max(same)[1] if same else None
+
+
+def _unfinished_run_of(root: Path, asked: str) -> str | None:
+    """Id of the newest run for which the very same was asked, if it is not done.
+
+    What was settled when it began (the version of a blacklist) may be another by now, and so the job; it goes on all the
+    same with what it has: hours of work would be lost, and the next start after its end takes the newer version.
+    """
+    same = [
+        (info["start"], info["run_id"], info["state"])
+        for info in _runs(root)
+        if info.get("asked", info.get("job")) == asked
+    ]
+    _, run_id, state = max(same, default=("", None, "done"))
+    return run_id if state != "done" else None
+
+
+def _runs(root: Path) -> Iterator[dict[str, Any]]:
+    """run.json of each run under `root` that no engine drives."""
     for path in (root / "runs").glob("*/run.json"):
         try:
             info = read_json(path)
         except RunError as error:
             log.warning("left out while looking for the run of this job: %s", error)
             continue
-        if info.get("job") == job and info.get("engine") is None:
-            same.append((info["start"], info["run_id"]))
-    return max(same)[1] if same else None
+        if info.get("engine") is None:
+            yield info
 
 
 def drive(pipeline: Pipeline, *, workers: int, progress: Progress | None = None) -> None:

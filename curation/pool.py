@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
@@ -19,7 +19,7 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 import psutil
 
@@ -31,6 +31,8 @@ __all__ = ["Pool", "run_one"]
 
 log = logging.getLogger("corpusmill")
 
+Item: TypeAlias = Callable[[str, str, int], dict[str, Any]]
+"""Does one item: the folder, the name of the pass, and the item's number."""
 PATIENCE_S = 120.0
 """How long a failed run waits for the items that other workers have begun; those that take longer are killed."""
 
@@ -102,11 +104,12 @@ def _end(workers: Sequence[BaseProcess], patience: float) -> None:
 class Pool:
     """`workers` processes over one run; a context manager."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, item: Item = run_one) -> None:
+        """Start nothing yet. `item` does one in a worker: it must be a function at the top of a module."""
         self.folder = str(folder)
         self.workers = max(1, workers)
         self._executor: ProcessPoolExecutor | None = None
-        self._item = run_one
+        self._item = item
 
     def __enter__(self) -> Pool:
         return self

@@ -6,9 +6,10 @@ letters, signs and blanks of every script stay as they are. A leaf of the packag
 
 from __future__ import annotations
 
+import logging
 import unicodedata
 
-__all__ = ["printable", "printable_lines"]
+__all__ = ["PlainFormatter", "printable", "printable_lines"]
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -29,3 +30,10 @@ def _shown(character: str) -> str:
         return character
     code = ord(character)
     return _SHORT.get(character) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+
+
+class PlainFormatter(logging.Formatter):
+    """Log lines may name what the crawl holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable_lines(super().format(record))

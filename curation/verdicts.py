@@ -25,6 +25,8 @@ from pydantic import BaseModel, ConfigDict
 from curation.records import PARTNER_COLUMNS, ScoreColumn, reason_type
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from curation.steps import StepContext
 
 __all__ = ["STAGES", "DataSetStep", "Decision", "Filter", "Step", "StepConfig", "decide_by_rules"]
@@ -116,6 +118,18 @@ class Step(ABC):
             ConfigError: the step cannot work with what is there.
         """
         self.model_checksums()
+
+    def pinned(self, root: Path, former: StepConfig | None) -> Step:
+        """The step with all settled that its settings leave open until a run starts; most leave nothing open.
+
+        Args:
+            root: folder of all runs.
+            former: its settings in an earlier start of this very run: what was settled then stays. None: this is the first.
+
+        Raises:
+            ConfigError, RunError: what it needs for that is not there, or damaged.
+        """
+        return self
 
     @property
     @abstractmethod

@@ -149,6 +149,12 @@ def write_whole(path: Path, data: bytes) -> None:
     os.close(folder)
 
 
+def mask_of(word: str) -> Path | tuple[int, Path]:
+    """MASK, or MASK@STEP."""
+    path, _, step = word.rpartition("@")
+    return (int(step), Path(path)) if path and step.isdecimal() else Path(word)
+
+
 class Training:
     """A model, its optimizer and its place in the stream: anew, or from a checkpoint that the ledger names."""
 
@@ -161,11 +167,12 @@ class Training:
         entry = self._checkpoint()
         # Refuses another tokenizer than the checkpoint's: its ids mean other tokens.
         file = TokenFile(args.file, verify="lazy", tokenizer=entry.tokenizer if entry else None)
-        card = file.metadata.tokenizer
+        card, self.seq_len = file.metadata.tokenizer, file.metadata.seq_len
         torch.manual_seed(args.seed)
         self.model = GPT(card.max_id + 1).to("cuda" if gpu else "cpu")
         self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.95), weight_decay=0.1)
-        self.stream = TokenStream(file, batch_size=args.batch, seed=args.seed, epochs=None)
+        skip = [mask_of(word) for word in args.skip]
+        self.stream = TokenStream(file, batch_size=args.batch, seed=args.seed, epochs=None, skip=skip)
         if entry:
             self._load(entry)
         self.tokens_seen = entry.tokens_seen if entry else 0
@@ -193,13 +200,14 @@ class Training:
         try:
             self.stream.load_state_dict(state["stream"])
         except ValueError as error:
-            raise ValueError(f"--resume needs the FILE, --batch and --seed of {path}: {error}") from error
+            raise ValueError(f"--resume needs the FILE, --batch, --seed and --skip of {path}: {error}") from error
 
     def _save(self, step: int) -> None:
         """A checkpoint with a name of its own, then its line: what a ledger names is there, and stays what it was."""
         path, file = self.args.out / f"step-{step:08d}-{self.attempt.id[:8]}.pt", io.BytesIO()
         weights = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-        torch.save({**weights, "stream": self.stream.state_dict(after=step - 1)}, file)
+        settings = {"heads": HEADS, "positions": self.seq_len}  # what the weights do not tell who scores with them
+        torch.save({**weights, "stream": self.stream.state_dict(after=step - 1), "settings": settings}, file)
         write_whole(path, file.getvalue())
         self.attempt.append(self.tokens_seen, step, path.name, sha256=hashlib.sha256(file.getvalue()).hexdigest())
 
@@ -241,6 +249,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=0, help="processes that read ahead (0)")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--resume", nargs="?", const="newest", metavar="CHECKPOINT", help="the newest if none is named")
+    summary = "sequences to leave out, of `corpusmill mask`, from here on or from a step; may be repeated"
+    parser.add_argument("--skip", action="append", default=[], metavar="MASK[@STEP]", help=summary)
     args = parser.parse_args(argv)
     try:
         print(Training(args).run())

@@ -78,3 +78,13 @@ def read_curate() -> Any:
     bag = DagBag(str(DAGS))
     assert bag.import_errors == {}
     return bag.dags["curate"]
+
+
+def read_rescore() -> Any:
+    """The DAG of the re-score, read from its file as Airflow reads it."""
+    home()
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(str(DAGS))
+    assert bag.import_errors == {}
+    return bag.dags["rescore"]

@@ -46,13 +46,22 @@ def shard_table(texts: Sequence[str], first_row: int = 0, source: str = SOURCE) 
     return pa.Table.from_arrays(arrays, schema=SHARD_SCHEMA)
 
 
-def batch_for(step: Filter, texts: Sequence[str], labels: Sequence[str | None] | None = None) -> pa.RecordBatch:
+def batch_for(
+    step: Filter,
+    texts: Sequence[str],
+    labels: Sequence[str | None] | None = None,
+    urls: Sequence[str | None] | None = None,
+) -> pa.RecordBatch:
     """The batch that a filter is given, as the shard runner makes it.
 
     Args:
         labels: what the step `language` said of each text; None: no such step stands before this one.
+        urls: of each text; None: they have none.
     """
     table = shard_table(texts)
+    if urls is not None:
+        place = table.schema.get_field_index("url")
+        table = table.set_column(place, table.schema.field(place), pa.array(urls, table.schema.field(place).type))
     columns: list[pa.Array] = []
     for need in step.needs:
         if (asked := earlier_score(need)) is None:

@@ -16,99 +16,33 @@ An **attempt** is one process that trains. One that resumes from a checkpoint na
 that began last, even if an older process still writes. Its **lineage** is its own lines, before them its parent's up
 to `resumed_at`, and so on: along a lineage tokens_seen never falls.
 
-Costs 0.3 ms and one fsync an append; reading 15 us a line. Needs the standard library only, and a file system
-on which `flock` works between the machines that append.
+A trainer that keeps no attempt says how far it is by `report`, in the order of its training (`corpusmill progress`), or by
+events, in any order (`add`; which of them count: `progress_reports`).
+
+Costs 0.3 ms and one fsync an append; reading 15 us a line, which `report` and `add` do each time. Needs the standard
+library only, and a file system on which `flock` works between the machines that append.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import secrets
-import stat
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-from tokenization.progress_line import Entry, ProgressError, contradiction, entry_of, parse_line, to_line
+from tokenization.progress_file import opened
+from tokenization.progress_history import History, Problem, history_of
+from tokenization.progress_line import REPORTS, Entry, ProgressError, contradiction, entry_of, to_line
+from tokenization.progress_reports import known
 
 __all__ = ["Attempt", "Entry", "History", "Problem", "ProgressError", "ProgressLedger"]
 
 FILE_NAME = "progress.jsonl"
-_LOCK_SECONDS = 60.0
-"""A lock is held for one write and one fsync: who waits longer has met a hanging disk or a stopped process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A line that does not count, and why."""
-
-    line: int
-    """From 1."""
-    what: str
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """What a ledger held when it was read."""
-
-    entries: tuple[Entry, ...]
-    """In the order in which they were written, of all runs and attempts."""
-    problems: tuple[Problem, ...]
-    """Lines that are damaged, foreign, or contradict the lines before; they are in no other answer."""
-    torn: Problem | None
-    """The last line, if it is not whole: a process was killed while it wrote, or is writing now."""
-
-    def lineage(self, run: str | None = None) -> tuple[Entry, ...]:
-        """The newest attempt's lines, and before them those that it goes back to; tokens_seen never falls.
-
-        Args:
-            run: only attempts of this training are looked at as the newest; None: of any.
-        """
-        attempts: dict[str, list[Entry]] = {}
-        for entry in self.entries:
-            attempts.setdefault(entry.attempt, []).append(entry)
-        wanted = [lines for lines in attempts.values() if run is None or lines[0].run == run]
-        lines = wanted[-1] if wanted else []
-        parts: list[list[Entry]] = []
-        limit = 2**63
-        while lines:
-            parts.append([entry for entry in lines if entry.tokens_seen <= limit])
-            limit = min(limit, lines[0].resumed_at)
-            del attempts[lines[0].attempt]  # attempts that name each other end the walk
-            lines = attempts.get(lines[0].parent or "", [])
-        return tuple(entry for part in reversed(parts) for entry in part)
-
-    def latest(self, run: str | None = None) -> Entry | None:
-        """The last line of the newest lineage; None if there is none."""
-        lineage = self.lineage(run)
-        return lineage[-1] if lineage else None
-
-    def latest_checkpoint(self, run: str | None = None) -> Entry | None:
-        """The last line of the newest lineage that names a checkpoint: where to resume; None if there is none."""
-        return next((entry for entry in reversed(self.lineage(run)) if entry.checkpoint is not None), None)
-
-    def of_checkpoint(self, checkpoint: str) -> Entry | None:
-        """The last line, of any lineage, that names this checkpoint: where to go back to; None if there is none."""
-        return next((entry for entry in reversed(self.entries) if entry.checkpoint == checkpoint), None)
-
-    def thresholds_passed(self, every: int, run: str | None = None) -> Iterator[tuple[int, Entry]]:
-        """For k = 1, 2, ..: the first line of the newest lineage with a checkpoint and tokens_seen >= k * every.
-
-        A line that jumps over several thresholds stands for each of them. The answer is a function of the file
-        alone: who asks late, twice, or after a restart misses nothing.
-        """
-        if every < 1:
-            raise ValueError(f"every: expected a number of tokens of at least 1, found {every}")
-        k = 1
-        for entry in self.lineage(run):
-            while entry.checkpoint is not None and k * every <= entry.tokens_seen:
-                yield k, entry
-                k += 1
+_TOLD = "told-"
+"""Attempts begin so whose lines `ProgressLedger.report` wrote: it goes on with no others, whose process may live."""
 
 
 class ProgressLedger:
@@ -162,6 +96,71 @@ class ProgressLedger:
         attempt.append(tokens_seen, step, checkpoint, sha256=sha256)
         return attempt
 
+    def report(
+        self,
+        run: str,
+        *,
+        tokens_seen: SupportsIndex,
+        step: SupportsIndex,
+        checkpoint: str | os.PathLike[str] | None = None,
+        sha256: str | None = None,
+        tokenizer: str | None = None,
+        token_files: Sequence[str] | None = None,
+    ) -> Entry | None:
+        """Append what a trainer says that keeps no `Attempt`; None if the newest lineage of the run says it already.
+
+        Reports are taken in the order in which they come: fewer tokens than the newest line has are a training that
+        went back. They begin a new attempt, which goes on from the last line before them.
+
+        Args:
+            tokenizer, token_files: as of `begin`; None: those of the line before.
+
+        Raises:
+            ProgressError: a value cannot be, the tokenizer is another one than before, or the line cannot be written.
+        """
+        data = {
+            "run": run,
+            "attempt": _TOLD + secrets.token_hex(6),
+            "parent": None,
+            "resumed_at": tokens_seen,
+            "tokens_seen": tokens_seen,
+            "step": step,
+            "checkpoint": None if checkpoint is None else os.fspath(checkpoint),
+            "checkpoint_sha256": sha256,
+            "token_files": token_files or (),
+            "tokenizer": tokenizer,
+            "time": datetime.now(timezone.utc).isoformat(timespec="microseconds"),
+        }
+        try:
+            told = entry_of(data)
+            with opened(self.path) as file:
+                lineage = history_of(file.read(), self.path).lineage(run)
+                if any(_says(line, told) for line in lineage):
+                    file.sync()
+                    return None
+                entry = _placed(told, lineage)
+                file.append(to_line(entry))
+        except ProgressError:
+            raise
+        except ValueError as error:
+            raise ProgressError(f"no line for the progress ledger {self.path}: {error}.") from None
+        return entry
+
+    def add(self, entry: Entry) -> Entry | None:
+        """Append a line that was reported by an event (`Entry.reported`), unless it is known: then None.
+
+        Raises:
+            ProgressError: the ledger cannot be read or written.
+        """
+        if entry.attempt != REPORTS:
+            raise ValueError(f"expected a line that was reported, found one of attempt {entry.attempt}")
+        with opened(self.path) as file:
+            if known(entry, history_of(file.read(), self.path).entries):
+                file.sync()
+                return None
+            file.append(to_line(entry))
+        return entry
+
     def read(self) -> History:
         """Everything in the file; one that is not there yet is empty.
 
@@ -174,14 +173,7 @@ class ProgressLedger:
             data = b""
         except OSError as error:
             raise ProgressError(f"the progress ledger {self.path} cannot be read: {error.strerror}.") from error
-        *lines, rest = data.split(b"\n")
-        reading = _Reading(self.path)
-        for number, line in enumerate(lines, start=1):
-            reading.take(line, number)
-        torn = None
-        if rest and not reading.take(rest, len(lines) + 1):
-            torn = reading.problems.pop()
-        return History(tuple(reading.entries), tuple(reading.problems), torn)
+        return history_of(data, self.path)
 
     def latest(self, run: str | None = None) -> Entry | None:
         """`History.latest` of what the file holds now."""
@@ -241,85 +233,37 @@ class Attempt:
                 raise ValueError(fault)
         except ValueError as error:
             raise ProgressError(f"no line for the progress ledger {self._ledger.path}: {error}.") from None
-        _append(self._ledger.path, to_line(entry))
+        with opened(self._ledger.path) as file:
+            file.append(to_line(entry))
         self._last = entry
         return entry
 
 
-class _Reading:
-    """Lines that were read so far."""
+def _placed(told: Entry, lineage: Sequence[Entry]) -> Entry:
+    """A report in the attempt that it belongs to: the last one, if `report` wrote it; else one that goes on from a line.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.entries: list[Entry] = []
-        self.problems: list[Problem] = []
-        self._last: dict[str, Entry] = {}
-
-    def take(self, line: bytes, number: int) -> bool:
-        """Read a line without its end; false, and a problem, if it does not count. An empty line is nothing."""
-        if not line:
-            return True
-        try:
-            entry = parse_line(line)
-            last = self._last.get(entry.attempt)
-            if last and (fault := contradiction(entry, last)):
-                raise ValueError(fault)
-        except ProgressError as error:
-            raise ProgressError(f"{self.path}, line {number}: {error}.") from None
-        except ValueError as error:
-            self.problems.append(Problem(number, str(error)))
-            return False
-        self._last[entry.attempt] = entry
-        self.entries.append(entry)
-        return True
+    Raises:
+        ValueError: it contradicts the lines before.
+    """
+    said = next((line for line in reversed(lineage) if line.tokenizer), None)
+    if said and told.tokenizer not in (None, said.tokenizer):
+        raise ValueError(
+            f"tokenizer: expected {str(said.tokenizer)[:16]}..., as in the lines before, found {str(told.tokenizer)[:16]}...: "
+            "another tokenizer is another training, so give it another name"
+        )
+    if said:
+        told = replace(told, tokenizer=said.tokenizer, token_files=told.token_files or said.token_files)
+    last = lineage[-1] if lineage else None
+    if last and last.attempt.startswith(_TOLD) and last.tokens_seen <= told.tokens_seen:
+        entry = replace(told, attempt=last.attempt, parent=last.parent, resumed_at=last.resumed_at)
+        if fault := contradiction(entry, last):
+            raise ValueError(fault)
+        return entry
+    before = next((line for line in reversed(lineage) if line.tokens_seen <= told.tokens_seen), None)
+    return replace(told, parent=before.attempt, resumed_at=before.tokens_seen) if before else told
 
 
-def _append(path: Path, line: bytes) -> None:
-    """Append a line by one write and bring it to the disk; after an error the file is as it was, or ends in a torn line."""
-    descriptor = -1
-    try:
-        folders = [path.parent, *(folder.parent for folder in path.parents if not folder.exists())]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
-        _lock(descriptor)
-        size = os.fstat(descriptor).st_size
-        # Behind a torn line ours begins on a new one.
-        whole = not size or os.pread(descriptor, 1, size - 1) == b"\n"
-        data = line if whole else b"\n" + line
-        if os.write(descriptor, data) != len(data):
-            os.ftruncate(descriptor, size)
-            raise OSError(errno.ENOSPC, "only a part of the line could be written")
-        os.fsync(descriptor)
-        for folder in folders if not size else []:
-            _fsync_folder(folder)
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        remedy = "Free some space" if full else "Check that its folder is one, can be written to and locked"
-        raise ProgressError(
-            f"the progress ledger {path} could not be written: {error.strerror}. {remedy}, then append again."
-        ) from error
-    finally:
-        if descriptor >= 0:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing alone would not, if a child was forked meanwhile
-            os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    give_up = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > give_up:
-                raise OSError(errno.EAGAIN, f"another process has held its lock for {_LOCK_SECONDS:.0f} s") from None
-            time.sleep(0.005)
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _says(line: Entry, entry: Entry) -> bool:
+    """Whether a line says what another one does; a checksum that nobody gave contradicts none."""
+    same = all(getattr(line, name) == getattr(entry, name) for name in ("tokens_seen", "step", "checkpoint"))
+    return same and entry.checkpoint_sha256 in (None, line.checkpoint_sha256)

@@ -18,9 +18,11 @@ from typing import Any
 
 from tokenization.errors import TokenizationError
 
-__all__ = ["Entry", "ProgressError", "contradiction", "entry_of", "parse_line", "to_line"]
+__all__ = ["REPORTS", "Entry", "ProgressError", "Reported", "contradiction", "entry_of", "parse_line", "to_line"]
 
 VERSION = 1
+REPORTS = "reports"
+"""The attempt of all lines that were reported."""
 _CRC = re.compile(rb',"crc32":"([0-9a-f]{8})"}$')
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _ATTEMPT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -31,6 +33,16 @@ _TIME = re.compile(r"\d{4}-.{1,40}")
 
 class ProgressError(TokenizationError):
     """The progress ledger cannot be written or read, or a line for it says what cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a line says of its place in time that came by an event: neither its place in the file nor `Entry.time` does."""
+
+    attempt: int | None
+    """Greater each time that the training goes back to a checkpoint."""
+    time: datetime | None
+    """UTC, when the training had come so far, by its own clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +66,12 @@ class Entry:
     checkpoint_sha256: str | None
     token_files: tuple[str, ...]
     """Seals of the token files that are trained on (`TokenFile.seal`)."""
-    tokenizer: str
-    """Fingerprint of the tokenizer whose ids they hold."""
+    tokenizer: str | None
+    """Fingerprint of the tokenizer whose ids they hold; None: a trainer that is not ours did not say."""
     time: datetime
     """UTC, by the writer's clock; order is that of lines, not of clocks."""
+    reported: Reported | None = None
+    """Of a line that came by an event, late, early or twice; None: lines of its attempt stand in their order."""
 
 
 def parse_line(line: bytes) -> Entry:
@@ -91,12 +105,9 @@ def entry_of(data: Mapping[str, Any]) -> Entry:
     Raises:
         ValueError: what is wrong with which key.
     """
-    missing = [field.name for field in fields(Entry) if field.name not in data]
+    missing = [field.name for field in fields(Entry) if field.name not in data and field.name != "reported"]
     if missing:
         raise ValueError(f"{', '.join(missing)}: not there")
-    moment = datetime.fromisoformat(_text("time", data["time"], _TIME))
-    if moment.utcoffset() != timedelta(0):
-        raise ValueError(f"time: expected UTC, found {data['time']!r}")
     files = data["token_files"]
     if isinstance(files, str) or not isinstance(files, Sequence):
         raise ValueError(f"token_files: expected a list of seals, found {files!r:.60}")
@@ -110,14 +121,33 @@ def entry_of(data: Mapping[str, Any]) -> Entry:
         checkpoint=_text_or_none("checkpoint", data["checkpoint"], _PATH),
         checkpoint_sha256=_text_or_none("checkpoint_sha256", data["checkpoint_sha256"], _SHA256),
         token_files=tuple(_text("token_files", seal, _SHA256) for seal in files),
-        tokenizer=_text("tokenizer", data["tokenizer"], _SHA256),
-        time=moment,
+        tokenizer=_text_or_none("tokenizer", data["tokenizer"], _SHA256),
+        time=_moment(data["time"]),
+        reported=_reported(data.get("reported")),
     )
+    if (entry.attempt == REPORTS) != (entry.reported is not None):
+        raise ValueError(f"attempt: {REPORTS!r} stands for lines that were reported, and for them alone")
     if entry.tokens_seen < entry.resumed_at:
         raise ValueError(f"tokens_seen: {entry.tokens_seen}, less than {entry.resumed_at}, where the attempt began")
     if entry.parent == entry.attempt:
         raise ValueError(f"parent: attempt {entry.attempt!r} names itself")
     return entry
+
+
+def _reported(value: Any) -> Reported | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise ValueError(f"reported: expected an object, found {value!r:.60}")
+    attempt, time = value.get("attempt"), value.get("time")
+    return Reported(None if attempt is None else _count("attempt", attempt), None if time is None else _moment(time))
+
+
+def _moment(value: Any) -> datetime:
+    moment = datetime.fromisoformat(_text("time", value, _TIME))
+    if moment.utcoffset() != timedelta(0):
+        raise ValueError(f"time: expected UTC, found {value!r}")
+    return moment
 
 
 def _text(name: str, value: Any, form: re.Pattern[str]) -> str:
@@ -136,7 +166,9 @@ def _count(name: str, value: Any) -> int:
     except TypeError:
         number = -1
     if isinstance(value, bool) or not 0 <= number < 2**63:
-        raise ValueError(f"{name}: expected a whole number from 0 to 2^63 - 1, found {value!r:.60}")
+        huge = isinstance(value, int) and value.bit_length() > 100  # Python refuses to write some of them
+        found = f"one of {value.bit_length()} bits" if huge else f"{value!r:.60}"
+        raise ValueError(f"{name}: expected a whole number from 0 to 2^63 - 1, found {found}")
     return number
 
 
@@ -157,6 +189,9 @@ def contradiction(entry: Entry, last: Entry) -> str:
 
 def to_line(entry: Entry) -> bytes:
     data = {"version": VERSION, **asdict(entry), "time": entry.time.isoformat(timespec="microseconds")}
+    if (reported := data.pop("reported")) is not None:
+        moment = reported["time"] and reported["time"].isoformat(timespec="microseconds")
+        data["reported"] = {**reported, "time": moment}
     # ASCII: a path that is not UTF-8 keeps its escapes, and no line end but ours can stand in a line.
     covered = json.dumps(data, separators=(",", ":")).encode("ascii")[:-1]
     return covered + b',"crc32":"%08x"}\n' % zlib.crc32(covered)

@@ -31,7 +31,12 @@ Workers are rarely needed: torch hands over a piece of memory in 1 ms or more, i
 Without weights they are one file; with weights every batch is mixed in these proportions, and each file is
 permuted anew whenever it has been read once.
 
-Costs the reading of the sequences and 0.05 ms a step; opening and resuming cost 1 ms a file, at any step.
+**Masks.** `skip=["mask.arrow"]` leaves the sequences of a mask (`mask.Mask`) out, from the step where the stream first knows of
+it: 0 for a new one, else the step of the state that it goes on from. All steps before are what they were, and after it the
+rest follows in the order that it had, with full batches. A state names its masks: give the same ones to go on, and new ones.
+
+Costs the reading of the sequences and 0.05 ms a step; opening and resuming cost 1 ms a file, at any step. Masks cost what
+`thin` says.
 """
 
 from __future__ import annotations
@@ -50,10 +55,13 @@ from tokenization.errors import TokenFileError
 from tokenization.golden import TrainerTokenizer, check_tokenizer
 from tokenization.order import Ahead, Order, whole_weights
 from tokenization.reader import Read, TokenFile, Verify
+from tokenization.skip import MaskSource, Skip, SkipSource, begun, open_skips, resumed, rows_of_files, told_of
+from tokenization.stream_arguments import check_numbers, opened
 
 __all__ = ["TokenStream"]
 
-STATE_VERSION = 1
+STATE_VERSIONS = (1, 2)
+"""Without masks and with them: who does not know them must not read on as if there were none."""
 Numbers = npt.NDArray[np.int64]
 Source = str | os.PathLike[str] | TokenFile
 
@@ -70,13 +78,17 @@ class TokenStream:
         rank: which slice of each batch is read here, 0 .. world - 1.
         world: number of slices, at most batch_size. If it does not divide batch_size, slices differ by one sequence:
             then weigh the loss of each rank by its sequences.
-        epochs: how many times as many sequences as the files hold. None: without end, and without len().
+        epochs: how many times as many sequences as the files hold, less those that masks leave out. None: without end, and
+            without len().
         drop_last: leave out the last step of all if it is not full; else it is shorter, for some ranks perhaps empty.
         fields: `tokens` leaves positions and borders out of the batches.
         dtype: int64 or int32, of tokens and positions.
         verify: `none`, `lazy` or `all`, as for TokenFile; for files that are opened here.
         tokenizer: yours, to be refused if it is not that of the files; as for TokenFile.
         read: `map` or `copy`, as for TokenFile.
+        skip: masks, each a path or a `Mask`, or a pair of a step and one: sequences that are left out from that step on, or
+            from where this stream begins. One that was left out stays out. With weights each file's own order is thinned,
+            so the mixture stays exact.
     """
 
     def __init__(
@@ -96,34 +108,34 @@ class TokenStream:
         verify: Verify = "none",
         tokenizer: TrainerTokenizer | None = None,
         read: Read = "map",
+        skip: MaskSource | Sequence[SkipSource] = (),
     ) -> None:
         """Open files for training; nothing is read yet. The arguments are described above.
 
         Raises:
-            TokenFileError: a file is damaged, or the files do not belong together.
+            TokenFileError: a file or mask is damaged, or they do not belong together.
             TokenizerError: the tokenizer is not that of the files.
             ValueError: an argument does not fit; the message names it.
         """
-        several = [files] if isinstance(files, str | os.PathLike | TokenFile) else list(files)
-        self.files = tuple(
-            file if isinstance(file, TokenFile) else TokenFile(file, verify=verify, read=read) for file in several
-        )
+        self.files = opened(files, verify, read)
         """The open files."""
-        _check_together(self.files)
         if tokenizer is not None:
             check_tokenizer(self.files[0].metadata, tokenizer, str(self.files[0].path))
-        _check_numbers(batch_size, rank, world, epochs)
+        check_numbers(batch_size, rank, world, epochs)
         self.batch_size, self.rank, self.world, self.epochs = batch_size, rank, world, epochs
         self.drop_last = drop_last
         self._fields: Fields = fields
         self._dtype = checked_type(dtype, fields)
-        self._order = self._make_order(operator.index(seed), shuffle, weights)
+        self._order = self._whole = self._make_order(operator.index(seed), shuffle, weights)
+        """The order, and what it would be without masks."""
         self._step = 0
         self._anchor = (0, 0)
         """A step and the sequences before it: from there on each step has batch_size of them."""
+        self._asked = open_skips(skip, self.files)
+        self._leave_out(begun(self._asked, batch_size))
         if self._steps() == 0:
             raise ValueError(
-                f"batch_size {batch_size} is more than the {self._order.total:,} sequences of all epochs, and drop_last leaves out what "
+                f"batch_size {batch_size} is more than the {self._end:,} sequences of all epochs, and drop_last leaves out what "
                 "is not full: there is no step. Give a smaller batch_size, drop_last=False, or more epochs."
             )
         self._offer_to_torch()
@@ -137,6 +149,15 @@ class TokenStream:
                 raise ValueError(f"{file.path} holds no sequences: nothing can be read from it. Leave it out")
         return Order(sizes, seed=seed, shuffle=shuffle, weights=None if weights is None else whole_weights(weights))
 
+    def _leave_out(self, skips: tuple[Skip, ...]) -> None:
+        """Leave out masks, and none but these."""
+        self._skips, self._order = skips, self._whole
+        if skips:
+            each = self._whole.weights is not None
+            self._order = self._whole.without(rows_of_files(skips, self.files, each=each))
+        self._end = None if self.epochs is None else self._order.left_of(self.epochs * self._order.total)
+        """Sequences of all epochs; None without end."""
+
     @property
     def step(self) -> int:
         """The step that iteration gives next."""
@@ -144,8 +165,8 @@ class TokenStream:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the next step's first sequence, from 0; with weights, by the sum of all files."""
-        return self._sequences_before(self._step) // self._order.total
+        """The epoch of the next step's first sequence, from 0; with weights, by the sum of all files. Masked ones count."""
+        return self._order.whole(self._sequences_before(self._step)) // self._order.total
 
     @property
     def seq_len(self) -> int:
@@ -154,7 +175,7 @@ class TokenStream:
 
     @property
     def steps_per_epoch(self) -> float:
-        """Sequences of all files / batch_size."""
+        """Sequences of all files / batch_size, masked ones included."""
         return self._order.total / self.batch_size
 
     def __len__(self) -> int:
@@ -216,7 +237,7 @@ class TokenStream:
             raise ValueError(f"after step {step - 1}: the stream has {steps} steps")
         weights = self._order.weights
         return {
-            "version": STATE_VERSION,
+            "version": STATE_VERSIONS[bool(self._skips)],
             "step": step,
             "sequences": self._sequences_before(step),
             "batch_size": self.batch_size,
@@ -224,6 +245,7 @@ class TokenStream:
             "shuffle": self._order.shuffle,
             "weights": None if weights is None else list(weights),
             "files": [file.seal for file in self.files],
+            **({"skip": told_of(self._skips)} if self._skips else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any], *, changed: Collection[str] = ()) -> None:
@@ -231,37 +253,45 @@ class TokenStream:
 
         Args:
             state: of `state_dict()`.
-            changed: what may differ from then: some of `files`, `seed`, `batch_size`, `weights`, `shuffle`. With another
-                batch size, the next step begins at the first sequence that was not read; its earlier steps are gone.
+            changed: what may differ from then: some of `files`, `seed`, `batch_size`, `weights`, `shuffle`, `skip`. With
+                another batch size, the next step begins at the first sequence that was not read; its earlier steps are gone.
+                A mask that the state does not know and that begins at its step or later is no change.
 
         Raises:
             TokenFileError: the files are not those of the state.
             ValueError: something else differs, or it is no state of a stream.
         """
+        self._check_state(state, changed)
+        step, sequences = operator.index(state["step"]), operator.index(state["sequences"])
+        if step < 0 or sequences < 0:
+            raise ValueError(f"a state at step {step}, after {sequences} sequences: expected 0 or more")
+        anchor = (0, 0) if sequences == step * self.batch_size else (step, sequences)
+        self._leave_out(resumed(self._asked, state, self.batch_size, anchor[0], changed="skip" in changed))
+        self._anchor = anchor
+        self._step = step
+        self._offer_to_torch()
+
+    def _check_state(self, state: Mapping[str, Any], changed: Collection[str]) -> None:
+        """Refuse a state of something else."""
         own = self.state_dict()
         if not isinstance(state, Mapping):
             raise ValueError(f"expected what state_dict() gave, a mapping; found {state!r:.80}")
-        missing = sorted(own.keys() - state.keys())
-        if missing or state["version"] != STATE_VERSION:
+        missing = sorted(own.keys() - state.keys() - {"skip"})
+        if missing or state["version"] not in STATE_VERSIONS:
             raise ValueError(
-                f"no state of a TokenStream of version {STATE_VERSION}: lacks {missing}: {dict(state)!r:.200}"
+                f"no state of a TokenStream of version {STATE_VERSIONS[-1]}: lacks {missing}: {dict(state)!r:.200}"
             )
-        unknown = set(changed) - {"files", "seed", "batch_size", "weights", "shuffle"}
+        compared = ("files", "seed", "batch_size", "weights", "shuffle")
+        unknown = set(changed) - {*compared, "skip"}
         if unknown:
             raise ValueError(f"changed: {sorted(unknown)} can never differ, or is not part of a state")
-        for key in ("files", "seed", "batch_size", "weights", "shuffle"):
+        for key in compared:
             if state[key] != own[key] and key not in changed:
                 kind = TokenFileError if key == "files" else ValueError
                 raise kind(
                     f"the state was saved with {key} {state[key]!r}, this stream has {own[key]!r}: it would go on with "
                     f"other sequences. If you mean it, pass changed=[{key!r}]."
                 )
-        step, sequences = operator.index(state["step"]), operator.index(state["sequences"])
-        if step < 0 or sequences < 0:
-            raise ValueError(f"a state at step {step}, after {sequences} sequences: expected 0 or more")
-        self._anchor = (0, 0) if sequences == step * self.batch_size else (step, sequences)
-        self._step = step
-        self._offer_to_torch()
 
     def __repr__(self) -> str:
         names = ", ".join(str(file.path) for file in self.files)
@@ -280,10 +310,10 @@ class TokenStream:
 
     def _steps(self) -> int | None:
         """Steps of all epochs; None without end."""
-        if self.epochs is None:
+        if self._end is None:
             return None
         step, sequences = self._anchor
-        left = max(0, self.epochs * self._order.total - sequences)
+        left = max(0, self._end - sequences)
         return step + (left // self.batch_size if self.drop_last else -(-left // self.batch_size))
 
     def _sequences_before(self, step: int) -> int:
@@ -293,7 +323,7 @@ class TokenStream:
         """Places of the whole batch of a step in the endless order."""
         first = self._sequences_before(step)
         end = first + self.batch_size
-        return first, end if self.epochs is None else min(end, self.epochs * self._order.total)
+        return first, end if self._end is None else min(end, self._end)
 
     def _own_places(self, step: int, order: Order | Ahead) -> tuple[Numbers, Numbers]:
         """What this rank reads of a step."""
@@ -325,33 +355,3 @@ def _worker() -> tuple[int, int]:
     torch_data: Any = sys.modules.get("torch.utils.data")
     info = None if torch_data is None else torch_data.get_worker_info()
     return (0, 1) if info is None else (int(info.id), int(info.num_workers))
-
-
-def _check_together(files: Sequence[TokenFile]) -> None:
-    """Refuse files that no model can read together."""
-    if not files:
-        raise ValueError("no files: expected at least one")
-    first = files[0]
-    for file in files[1:]:
-        a, b = first.metadata.tokenizer, file.metadata.tokenizer
-        if a.fingerprint != b.fingerprint:
-            raise TokenFileError(
-                f"{file.path} has ids of tokenizer {b.name}, fingerprint {b.fingerprint}, but {first.path} of {a.name}, "
-                f"fingerprint {a.fingerprint}: one model cannot read both. Pack them with one tokenizer."
-            )
-        if first.metadata.seq_len != file.metadata.seq_len:
-            raise TokenFileError(
-                f"{file.path} has sequences of {file.metadata.seq_len} tokens, but {first.path} of "
-                f"{first.metadata.seq_len}. Pack them with one seq_len."
-            )
-
-
-def _check_numbers(batch_size: int, rank: int, world: int, epochs: int | None) -> None:
-    for name, value, low, high in (
-        ("batch_size", batch_size, 1, 2**31),
-        ("world", world, 1, batch_size),
-        ("rank", rank, 0, world - 1),
-        ("epochs", 1 if epochs is None else epochs, 1, 2**31),
-    ):
-        if not low <= operator.index(value) <= high:
-            raise ValueError(f"{name} is {value}: expected a whole number from {low} to {high}")

@@ -46,11 +46,21 @@ def page(dags: list[Any]) -> str:
     parts = [MADE, "# DAGs", ""]
     for dag in dags:
         parts += [f"## {dag.dag_id}", "", f"{dag.description}.", "", dag.doc_md.strip(), ""]
-        schedule = "when triggered" if dag.schedule is None else f"`{dag.schedule}`"
+        schedule = _schedule(dag.schedule)
         tags = ", ".join(f"`{tag}`" for tag in sorted(dag.tags))
-        parts += [f"Runs {schedule}, at most {dag.max_active_runs} runs at once. Tags: {tags}.", ""]
+        parts += [f"Runs {schedule}, at most {dag.max_active_runs} at once. Tags: {tags}.", ""]
         parts += ["### Parameters", "", *_parameters(dag), "", "### Tasks", "", *_tasks(dag)]
     return "\n".join(parts) + "\n"
+
+
+def _schedule(schedule: Any) -> str:
+    """When a DAG runs, in words."""
+    if schedule is None:
+        return "when triggered"
+    if hasattr(schedule, "asset_condition"):
+        names = ", ".join(f"`{asset.name}`" for asset in schedule.asset_condition.objects)
+        return f"at `{schedule.timetable.expression}`, and for events of the asset {names}"
+    return f"`{schedule}`"
 
 
 def _parameters(dag: Any) -> list[str]:

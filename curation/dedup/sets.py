@@ -47,7 +47,8 @@ def distinct(found: Shingles, order: Int64s | None = None) -> Shingles:
     values = np.empty(int(lengths.sum()), np.uint64)
     offsets = np.zeros(len(begins) + 1, np.int64)
     most = int(lengths.max(initial=0))
-    bucket_ends = np.empty(most + 3, np.int64)  # two buckets at least, and one place more, where no document has a value
+    # Two buckets at least, and one place more, where no document has a value.
+    bucket_ends = np.empty(most + 3, np.int64)
     _distinct(found.values, begins, ends, values, offsets, np.empty(most, np.uint64), bucket_ends)
     values.resize(offsets[-1], refcheck=False)
     return Shingles(values, offsets)

@@ -6,6 +6,7 @@ Values are import paths, so that listing the filters loads none of them.
 from __future__ import annotations
 
 FILTERS: dict[str, str] = {
+    "blacklisted": "curation.filters.blacklisted:Blacklisted",
     "html_noise": "curation.filters.html_noise:HtmlNoise",
     "language": "curation.filters.language:Language",
     "length": "curation.filters.length:Length",

@@ -2,8 +2,9 @@
 
 The page shows text from the crawl, so the browser is told to run and load nothing; only who may read the DAG's runs may
 read it; and whatever the address says, a file is served only if it is the report of a run under the root whose run.json
-names this very DAG run. Every Airflow process, each task too, imports this module: FastAPI comes in only when the API
-server asks for the app.
+names this very DAG run. The tab of the DAG `rescore` leads to the re-scores of a training, all of them: a run of that DAG
+may work on several thresholds, or find none to work on, and who may read its runs may read these. Every Airflow process,
+each task too, imports this module: FastAPI comes in only when the API server asks for the app.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from airflow.plugins_manager import AirflowPlugin
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["CorpusmillPlugin", "find_report", "make_app"]
+__all__ = ["RESCORE_DAG", "CorpusmillPlugin", "find_report", "find_rescore", "make_app", "trainings"]
+
+RESCORE_DAG = "rescore"
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -69,12 +72,39 @@ def _candidates(runs: Path, dag_run_id: str) -> Iterator[tuple[Path, dict[str, A
             yield folder, info
 
 
+def trainings(root: Path) -> list[str]:
+    """Folders of trainings that have a page of their re-scores, in order of their names."""
+    folders = (root / "rescore").resolve()
+    pages = sorted(folders.glob("*/index.html")) if folders.is_dir() else []
+    return [page.parent.name for page in pages if find_rescore(root, page.parent.name)[0] is not None]
+
+
+def find_rescore(root: Path, training: str, threshold: str | None = None) -> tuple[Path | None, str]:
+    """The page of a training, or the report of one of its thresholds; or None and a sentence why there is none.
+
+    Args:
+        training, threshold: names of folders, from an address.
+    """
+    from curation.run import RUN_ID
+
+    folders = (root / "rescore").resolve()
+    if not RUN_ID.fullmatch(training) or (threshold is not None and not (threshold.isascii() and threshold.isdigit())):
+        return None, "No re-score has this name."
+    place = folders / training
+    page = (place / "index.html" if threshold is None else place / threshold / "report" / "report.html").resolve()
+    if not page.is_relative_to(folders):
+        return None, "This report is a link that leads out of the root folder."
+    if page.is_file():
+        return page, ""
+    return None, "There is no such report yet: it is written when a re-score ends. This page looks again by itself."
+
+
 def make_app() -> FastAPI:
     """The app that the API server mounts."""
     from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
     from airflow.api_fastapi.core_api.security import requires_access_dag
     from fastapi import Depends, FastAPI
-    from fastapi.responses import FileResponse, HTMLResponse
+    from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 
     from curation.config import environment
 
@@ -84,21 +114,56 @@ def make_app() -> FastAPI:
 
     # FastAPI reads annotations when it is given a function, and could not find names that are local to this one.
     def show(dag_id: str, dag_run_id: str) -> Any:
-        report, why = find_report(environment().root, dag_id, dag_run_id)
+        if dag_id == RESCORE_DAG:
+            return rescores(dag_run_id)
+        return answer(*find_report(environment().root, dag_id, dag_run_id))
+
+    def show_rescore(dag_id: str, training: str, threshold: str | None = None) -> Any:
+        if dag_id != RESCORE_DAG:  # who may read another DAG's runs may not read these
+            return answer(None, "This DAG has no re-scores.")
+        return answer(*find_rescore(environment().root, training, threshold))
+
+    def rescores(dag_run_id: str) -> Any:
+        known = trainings(environment().root)
+        # Relative: the server may stand behind a path of which it knows nothing.
+        above = "../" * (2 + dag_run_id.count("/"))
+        if len(known) == 1:
+            return RedirectResponse(f"{above}rescore/{RESCORE_DAG}/{known[0]}/", status_code=302, headers=HEADERS)
+        if known:
+            return HTMLResponse(_list_of(known, above), headers=HEADERS)
+        return answer(
+            None, "No re-score has a report yet: it is written when one ends. This page looks again by itself."
+        )
+
+    def answer(report: Path | None, why: str) -> Any:
         if report is not None:
             return FileResponse(report, media_type="text/html; charset=utf-8", headers=HEADERS)
         return HTMLResponse(_no_report(why), status_code=404, headers=HEADERS)
 
     app.get("/runs/{dag_id}/{dag_run_id:path}", dependencies=[may_read], response_model=None)(show)
+    # As the files lie on disk, so that the links between them lead somewhere.
+    for path in ("", "index.html", "{threshold}/report/report.html"):
+        app.get(f"/rescore/{{dag_id}}/{{training}}/{path}", dependencies=[may_read], response_model=None)(show_rescore)
     return app
 
 
+def _list_of(known: list[str], above: str) -> str:
+    items = "".join(
+        f'<li><a href="{above}rescore/{RESCORE_DAG}/{escape(one)}/">{escape(one)}</a></li>' for one in known
+    )
+    return _page("Re-scores", f"<ul>{items}</ul>")
+
+
 def _no_report(why: str) -> str:
+    return _page("No report", f"<p>{escape(why)}</p>", '<meta http-equiv="refresh" content="10">')
+
+
+def _page(title: str, body: str, head: str = "") -> str:
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="10">'
-        "<title>No report</title><style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;"
+        f'<!doctype html><html lang="en"><meta charset="utf-8">{head}'
+        f"<title>{title}</title><style>body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:4rem auto;"
         "padding:0 1rem;color:#333;background:#fff}h1{font-size:1.2rem}</style>"
-        f"<h1>No report</h1><p>{escape(why)}</p></html>"
+        f"<h1>{title}</h1>{body}</html>"
     )
 
 

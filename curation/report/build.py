@@ -26,7 +26,7 @@ from curation.report.step_view import StepView, step_views
 from curation.report.tally import TallyTable
 from curation.run import publish
 
-__all__ = ["write_report"]
+__all__ = ["template_environment", "write_report"]
 
 HERE = Path(__file__).resolve().parent
 MAX_HOST_ROWS = 25
@@ -56,7 +56,7 @@ def _page(facts: RunFacts, found: Collected) -> str:
     inputs, n_more_inputs = overview.input_rows(facts, found)
     times = overview.time_rows(facts, found, steps)
     return (
-        _environment()
+        template_environment()
         .get_template("page.html.j2")
         .render(
             facts=facts,
@@ -130,7 +130,7 @@ def _code(text: str) -> Markup:
 
 
 @cache
-def _environment() -> Environment:
+def template_environment() -> Environment:
     """Templates in which every expression is shown safely, whatever a template forgets."""
 
     def finalize(value: Any) -> Any:

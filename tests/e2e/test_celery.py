@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pytest
 
 from curation.config import load_config
@@ -26,21 +20,15 @@ from curation.export import export_kept
 from curation.launch import drive, finish_run, start_run
 from curation.pipeline import Pipeline
 from tests import airflow_env
+from tests.airflow_services import AIRFLOW, Services, free_port
 from tests.e2e.conftest import write_corpus
-from tools.airflow_api import AirflowApi, ApiError
+from tools.airflow_api import ApiError
 
 # Some thirty tasks, each with a start of its own: on a busy machine they take thrice as long as on a quiet one.
 pytestmark = [pytest.mark.slow, pytest.mark.airflow, pytest.mark.timeout(600)]
 
 REPO = airflow_env.REPO
-AIRFLOW = str(Path(sys.executable).with_name("airflow"))
 SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1", "safety_model.max_windows=1"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def postgres_bin() -> Path:
@@ -54,100 +42,23 @@ def postgres_bin() -> Path:
     return found[-1].parent
 
 
-class Services:
-    """Processes, each in a session of its own, and the settings that they share."""
+class CeleryServices(Services):
+    """With PostgreSQL and Redis."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.sessions: dict[str, subprocess.Popen[bytes]] = {}
-        self.ports = {name: free_port() for name in ("postgres", "redis", "api")}
+        self.ports = {name: free_port() for name in ("postgres", "redis")}
         database = f"airflow@127.0.0.1:{self.ports['postgres']}/airflow"
-        here = f"http://127.0.0.1:{self.ports['api']}"
-        self.environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")},
-            **airflow_env.settings(folder / "airflow"),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '/usr/bin:/bin')}",
-            "NO_PROXY": "127.0.0.1,localhost",
-            "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+        settings = {
             "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
-            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{here}/execution/",
-            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{database}",
             "AIRFLOW__CELERY__BROKER_URL": f"redis://127.0.0.1:{self.ports['redis']}/0",
             "AIRFLOW__CELERY__RESULT_BACKEND": f"db+postgresql://{database}",
-            "AIRFLOW__API__HOST": "127.0.0.1",
-            "AIRFLOW__API__PORT": str(self.ports["api"]),
-            "AIRFLOW__API__BASE_URL": here,
-            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
-            "AIRFLOW__SCHEDULER__ENABLE_HEALTH_CHECK": "False",
-            "CORPUSMILL_ROOT": str(folder / "root"),
             "POOL_CPU": "4",
         }
-        self.api = AirflowApi(here)
-
-    def start(self, name: str, *command: str) -> None:
-        with self.log(name).open("wb") as stream:
-            self.sessions[name] = subprocess.Popen(
-                command,
-                env=self.environment,
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def log(self, name: str) -> Path:
-        return self.folder / f"{name}.log"
-
-    def wait_for(self, what: str, ready: Any, seconds: float = 90) -> None:
-        deadline = time.monotonic() + seconds
-        while not ready():
-            dead = [name for name, child in self.sessions.items() if child.poll() is not None]
-            if dead or time.monotonic() > deadline:
-                ends = "\n".join(
-                    f"--- {name}\n" + "\n".join(self.log(name).read_text(errors="replace").splitlines()[-15:])
-                    for name in (dead or self.sessions)
-                )
-                pytest.fail(f"{what}: {dead or 'not in time'}\n{ends}")
-            time.sleep(0.25)
-
-    def stop(self) -> None:
-        """End all sessions: Airflow first, so that nobody misses the database; whatever is left is killed."""
-        for name in reversed(self.sessions):
-            self._signal(name, signal.SIGINT if name == "postgres" else signal.SIGTERM)
-            deadline = time.monotonic() + 3
-            while self._members(name) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            while self._members(name):
-                self._signal(name, signal.SIGKILL)
-                time.sleep(0.05)
-            self.sessions[name].wait()
-
-    def _members(self, name: str) -> list[psutil.Process]:
-        found = []
-        for process in psutil.process_iter(["status"]):
-            try:
-                mine = os.getsid(process.pid) == self.sessions[name].pid
-            except (ProcessLookupError, PermissionError):
-                continue
-            if mine and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        return found
-
-    def _signal(self, name: str, number: int) -> None:
-        # PostgreSQL's children are its own business unless they must be killed.
-        members = self._members(name)
-        leader = [one for one in members if one.pid == self.sessions[name].pid]
-        for process in leader if number == signal.SIGINT and leader else members:
-            try:
-                process.send_signal(number)
-            except psutil.NoSuchProcess:
-                continue
+        super().__init__(folder, settings)
 
 
-def start_database(services: Services, binaries: Path) -> None:
+def start_database(services: CeleryServices, binaries: Path) -> None:
     """An empty PostgreSQL and an empty Redis, on ports of this machine only."""
     import psycopg2
 
@@ -191,11 +102,11 @@ def start_database(services: Services, binaries: Path) -> None:
 
 
 @pytest.fixture
-def services() -> Iterator[Services]:
+def services() -> Iterator[CeleryServices]:
     binaries = postgres_bin()
     folder = Path(tempfile.mkdtemp(prefix="corpusmill-celery-"))
     folder.chmod(0o711)  # PostgreSQL's user must reach its own folder below
-    found = Services(folder)
+    found = CeleryServices(folder)
     try:
         start_database(found, binaries)
         init = ["bash", str(REPO / "deploy" / "init.sh")]
@@ -225,7 +136,7 @@ def kept(folder: Path) -> list[str]:
 
 
 @pytest.mark.timeout(1200)
-def test_two_workers_keep_what_the_command_line_keeps(services: Services, tmp_path: Path) -> None:
+def test_two_workers_keep_what_the_command_line_keeps(services: CeleryServices, tmp_path: Path) -> None:
     """Chunks of every stage go to both workers; kept documents and token counts are those of one process."""
     inputs = tmp_path / "in"
     inputs.mkdir()

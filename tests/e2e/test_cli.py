@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
@@ -12,8 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from curation.cli import main
+from tests.e2e.conftest import write_corpus
 
 Corpus = tuple[Path, dict[str, int]]
+DOCUMENTS = 200
+FAST = ("--set", "safety_model.max_windows=1")
+"""Of a long document one part: the model takes most of the time, and nothing here is about what it says."""
 
 
 def run_cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -24,10 +30,26 @@ def run_cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 def finished(capsys: pytest.CaptureFixture[str], corpus: Corpus, root: Path, *more: str) -> Path:
     code, out, err = run_cli(
-        capsys, "run", "demo", "--input", str(corpus[0]), "--root", str(root), "--workers", "1", *more
+        capsys, "run", "demo", "--input", str(corpus[0]), "--root", str(root), "--workers", "1", *FAST, *more
     )
     assert code == 0, err
     return Path(out.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """A folder with one file of 200 documents, and what must come out of it."""
+    folder = tmp_path_factory.mktemp("corpus")
+    return folder, write_corpus(folder / "docs.jsonl", DOCUMENTS, seed=2)
+
+
+@pytest.fixture(scope="module")
+def done(corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, for tests that only read it."""
+    root, out = tmp_path_factory.mktemp("done"), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(["run", "demo", "--input", str(corpus[0]), "--root", str(root), "--workers", "1", *FAST]) == 0
+    return Path(out.getvalue().splitlines()[-1])
 
 
 def funnel(folder: Path) -> dict[str, Any]:
@@ -35,9 +57,9 @@ def funnel(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_run_accounts_for_every_line(capsys: pytest.CaptureFixture[str], corpus: Corpus, tmp_path: Path) -> None:
+def test_a_run_accounts_for_every_line(corpus: Corpus, done: Path) -> None:
     """Lines in = documents + quarantined = kept + dropped by reason + quarantined, and the copies are the planted ones."""
-    numbers = funnel(finished(capsys, corpus, tmp_path))
+    numbers = funnel(done)
     expected = corpus[1]
     assert numbers["inputs"]["lines"] == expected["lines"]
     assert sum(numbers["quarantined"].values()) == expected["bad"] > 0
@@ -80,9 +102,9 @@ def test_a_changed_threshold_decides_anew_beside_the_old_step(
     assert funnel(first)["kept"] < kept
 
 
-def test_explain_tells_a_documents_path(capsys: pytest.CaptureFixture[str], corpus: Corpus, tmp_path: Path) -> None:
+def test_explain_tells_a_documents_path(capsys: pytest.CaptureFixture[str], done: Path) -> None:
     """By id, doc_id and FILE:LINE; a copy names the kept one; a bad line is found in the quarantine."""
-    folder = finished(capsys, corpus, tmp_path)
+    folder = done
     code, out, _ = run_cli(capsys, "explain", str(folder), "d0")
     assert code == 0
     assert "exact" in out
@@ -101,11 +123,10 @@ def test_explain_tells_a_documents_path(capsys: pytest.CaptureFixture[str], corp
 
 @pytest.mark.parametrize("name", ["kept.jsonl", "kept.jsonl.gz", "kept.jsonl.zst", "kept.parquet"])
 def test_export_writes_every_kept_document_once(
-    capsys: pytest.CaptureFixture[str], corpus: Corpus, tmp_path: Path, name: str
+    capsys: pytest.CaptureFixture[str], done: Path, tmp_path: Path, name: str
 ) -> None:
     """As many documents as the funnel says, in each format, readable by this very pipeline."""
-    folder = finished(capsys, corpus, tmp_path / "root")
-    assert run_cli(capsys, "export", str(folder), "--output", str(tmp_path / name))[0] == 0
+    assert run_cli(capsys, "export", str(done), "--output", str(tmp_path / name))[0] == 0
     again = (
         "run",
         "demo",
@@ -117,19 +138,19 @@ def test_export_writes_every_kept_document_once(
         "pack=",
         "--workers",
         "1",
+        *FAST,
     )
     code, out, err = run_cli(capsys, *again)
     assert code == 0, err
     second = funnel(Path(out.splitlines()[-1]))
-    assert second["documents"] == second["kept"] == funnel(folder)["kept"]
+    assert second["documents"] == second["kept"] == funnel(done)["kept"]
     if name.endswith(".parquet"):
         assert pq.read_table(tmp_path / name).column("id").null_count == 0
 
 
-def test_export_refuses_an_unknown_ending(capsys: pytest.CaptureFixture[str], corpus: Corpus, tmp_path: Path) -> None:
+def test_export_refuses_an_unknown_ending(capsys: pytest.CaptureFixture[str], done: Path) -> None:
     """The message names the endings that are known."""
-    folder = finished(capsys, corpus, tmp_path)
-    code, _, err = run_cli(capsys, "export", str(folder), "--output", "kept.csv")
+    code, _, err = run_cli(capsys, "export", str(done), "--output", "kept.csv")
     assert code == 2
     assert ".jsonl.zst" in err
 
@@ -139,10 +160,10 @@ def test_judge_lets_every_step_judge_every_document(
 ) -> None:
     """One line a document, in order; a step looks at documents that another would have dropped."""
     output = tmp_path / "judged.jsonl"
-    arguments = ("judge", "demo", "--input", str(corpus[0]), "--output", str(output), "--workers", "1")
+    arguments = ("judge", "demo", "--input", str(corpus[0]), "--output", str(output), "--workers", "1", *FAST)
     assert run_cli(capsys, *arguments)[0] == 0
     rows = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
-    assert [row["id"] for row in rows] == [f"d{n}" for n in range(600)]
+    assert [row["id"] for row in rows] == [f"d{n}" for n in range(DOCUMENTS)]
     for row in rows:
         steps = "exact near language html_noise length rules perplexity safety_terms safety_model"
         assert set(row["steps"]) == set(steps.split())
@@ -180,7 +201,7 @@ def test_a_share_of_quarantine_above_the_limit_fails_and_names_the_file(
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"text": "good enough"}\n{"text": \n{"text": \n', encoding="utf-8")
     code, _, err = run_cli(
-        capsys, "run", "demo", "--input", str(bad), "--root", str(tmp_path / "root"), "--workers", "1"
+        capsys, "run", "demo", "--input", str(bad), "--root", str(tmp_path / "root"), "--workers", "1", *FAST
     )
     assert code == 1
     assert "bad.jsonl" in err
@@ -204,10 +225,10 @@ def test_help_has_examples_and_starts_fast() -> None:
         finally:
             print(sorted(sys.modules))
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "examples:" in done.stdout
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "examples:" in told.stdout
     for heavy in ("'pyarrow'", "'numba'", "'pydantic'"):
-        assert heavy not in done.stdout
+        assert heavy not in told.stdout
 
 
 def test_empty_input_ends_with_a_report_of_zeros(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from torch.utils.data import default_convert
 from curation.pack import PackConfig, assemble, encode_shard
 from tests.fakes import shard_table
 from tests.token_files import save_tokenizer, small_bpe
+from tokenization.mask import Mask
 from tokenization.progress import ProgressLedger
 from tokenization.reader import TokenFile
 
@@ -206,6 +207,24 @@ def test_a_training_that_goes_back(
     capsys.readouterr()
     gpt.main(arguments(tokens, tmp_path, 15, "--resume"))
     assert "nothing to do: 15 steps" in capsys.readouterr().out
+
+
+def test_masks_that_come_during_a_training(
+    capsys: pytest.CaptureFixture[str], in_one_go: tuple[Path, str], tokens: Path, tmp_path: Path
+) -> None:
+    """From where it goes on their sequences are left out, and the losses before are what they were; a mask that is missing
+    later is named."""
+    mask = tmp_path / "mask.arrow"
+    Mask.of(TokenFile(tokens), range(0, len(TokenFile(tokens)), 2)).write(mask)
+    gpt.main(arguments(tokens, tmp_path, 3))
+    gpt.main(arguments(tokens, tmp_path, 6, "--resume", "--skip", str(mask)))
+    found, whole = losses(tmp_path), losses(in_one_go[0])
+    assert [found[step] == whole[step] for step in range(1, 7)] == [True] * 3 + [False] * 3
+    assert state(tmp_path)["stream"]["skip"][0]["step"] == 3
+    capsys.readouterr()
+    assert "does not skip" in refused(capsys, tokens, tmp_path, 9, "--resume")
+    gpt.main(arguments(tokens, tmp_path, 7, "--resume", "--skip", f"{mask}@3"))
+    assert state(tmp_path)["stream"]["step"] == 7
 
 
 def test_the_ledger_says_where_it_is(in_one_go: tuple[Path, str], tokens: Path) -> None:

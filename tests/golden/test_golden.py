@@ -2,7 +2,7 @@
 
 A line of `cases/<filter>.jsonl` is one case: id, lang, text, keep, reason, source, why; and, where a case needs
 them, `config` (settings other than the defaults), `times` (the text is repeated so often), `scores` (what the
-scores must be, see `differs`), `label` (what the step `language` said of it; left out: no such step stands before) and
+scores must be, see `differs`), `label` (what the step `language` said of it; left out: no such step stands before), `url` and
 `xfail` (the filter is wrong about it, and why; the test fails once it is right).
 A case of a data-set step holds `texts` and `kept`, the places of those that stay, instead of text and keep.
 """
@@ -24,7 +24,7 @@ from tests.fakes import batch_for, make_run, run_steps
 CASES = Path(__file__).parent / "cases"
 KEYS = {"id", "lang", "text", "keep", "reason", "source", "why"}
 GROUP_KEYS = {"id", "lang", "texts", "kept", "reason", "source", "why"}
-OPTIONAL_KEYS = {"config", "times", "scores", "xfail", "label"}
+OPTIONAL_KEYS = {"config", "times", "scores", "xfail", "label", "url"}
 NEAR = 0.03
 """Shares may differ by so much from those that a person counted."""
 
@@ -87,7 +87,8 @@ def test_filter(step: str, case: dict[str, Any]) -> None:
     kind = step_class(step)
     judge = kind(kind.Config.model_validate(case.get("config", {})))
     assert isinstance(judge, Filter)
-    batch = batch_for(judge, [case["text"] * case.get("times", 1)], [case["label"]] if "label" in case else None)
+    labels = [case["label"]] if "label" in case else None
+    batch = batch_for(judge, [case["text"] * case.get("times", 1)], labels, [case.get("url")])
 
     scores = judge.score(batch)
     decision = judge.decide(scores)

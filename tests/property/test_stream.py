@@ -34,14 +34,16 @@ def settings_of_streams(draw: st.DrawFn) -> dict[str, object]:
     chosen = draw(st.lists(st.sampled_from(files()), min_size=1, max_size=5))
     weighted = draw(st.booleans())
     weights = draw(st.lists(st.floats(0.001, 1000), min_size=len(chosen), max_size=len(chosen))) if weighted else None
+    batch_size, epochs = draw(st.integers(1, 12)), draw(st.integers(1, 3))
     return {
         "files": chosen,
         "weights": weights,
-        "batch_size": draw(st.integers(1, 12)),
+        "batch_size": batch_size,
         "seed": draw(st.integers(-5, 2**70)),
         "shuffle": draw(st.booleans()),
-        "epochs": draw(st.integers(1, 3)),
-        "drop_last": draw(st.booleans()),
+        "epochs": epochs,
+        # A stream without a step is refused.
+        "drop_last": batch_size <= epochs * sum(map(len, chosen)) and draw(st.booleans()),
     }
 
 

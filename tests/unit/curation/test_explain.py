@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import curation.shards
 from curation.config import parse_config
 from curation.errors import ConfigError, RunError
 from curation.explain import explain, explanation_lines
+from curation.ids import text_id
 from curation.launch import drive, start_run
 from curation.pipeline import Pipeline
 from tests.e2e.conftest import write_corpus
@@ -18,9 +20,10 @@ from tests.e2e.conftest import write_corpus
 CONFIG = "name: t\nsteps: [length]\n"
 
 
-@pytest.fixture
-def pipeline(tmp_path: Path) -> Pipeline:
-    """A run of several shards."""
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
+    """A run of several shards; nobody changes it."""
+    tmp_path = tmp_path_factory.mktemp("explain")
     config = parse_config(CONFIG, overrides=["ingest.slice_mb=1", "ingest.shard_mb=1"])
     write_corpus(tmp_path / "a.jsonl", 2500)
     pipeline = start_run(config, [str(tmp_path / "a.jsonl")], tmp_path / "root")
@@ -43,8 +46,24 @@ def test_only_the_shard_that_holds_the_document_is_hashed(pipeline: Pipeline, mo
         explain(pipeline, "nosuch")
 
 
-def test_a_document_of_a_damaged_shard_is_not_shown(pipeline: Pipeline) -> None:
+def test_a_document_is_found_by_what_a_blacklist_shows_of_it(tmp_path: Path) -> None:
+    """Its text_id, which copies share, and its URL; the URL of another page is none."""
+    rows = [{"id": f"d{n}", "text": "one and the same text", "url": f"https://a.example/{n}"} for n in range(2)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pipeline = start_run(parse_config("name: t\nsteps: [exact]\n"), [str(tmp_path / "a.jsonl")], tmp_path / "root")
+    drive(pipeline, workers=1)
+    pipeline = Pipeline.open(pipeline.run.folder)
+    both = explain(pipeline, text_id(rows[0]["text"]).hex())
+    assert [one.document["id"] for one in both] == ["d0", "d1"]
+    assert [one.document["id"] for one in explain(pipeline, "https://a.example/1")] == ["d1"]
+    with pytest.raises(ConfigError, match="no document"):
+        explain(pipeline, "https://a.example/2")
+
+
+def test_a_document_of_a_damaged_shard_is_not_shown(pipeline: Pipeline, tmp_path: Path) -> None:
     """One bit of the text turned: the file is refused, though its ids can be read."""
+    shutil.copytree(pipeline.run.folder.parent.parent, tmp_path / "root")
+    pipeline = Pipeline.open(tmp_path / "root" / "runs" / pipeline.run.run_id)
     path = pipeline.shards[0].path
     data = bytearray(path.read_bytes())
     place = len(data) // 2

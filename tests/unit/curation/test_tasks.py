@@ -19,7 +19,8 @@ from tests.e2e.conftest import write_corpus
 from tests.parity_variants import small, twin
 
 RUN_AFTER = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
-SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1"]
+# The safety model takes most of the time: of a long document one part is enough where nothing is about what it says.
+SMALL = ["ingest.slice_mb=1", "ingest.shard_mb=1", "safety_model.max_windows=1"]
 NO_PACK = [*SMALL, "pack="]
 
 
@@ -96,7 +97,15 @@ def test_a_chosen_id_is_kept_and_any_other_becomes_a_safe_one(dag_run_id: str, e
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inputs")
     for number in range(4):
-        write_corpus(folder / f"{number}.jsonl", 700, seed=number)
+        write_corpus(folder / f"{number}.jsonl", 300, seed=number)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that only need a run which is through."""
+    folder = tmp_path_factory.mktemp("few")
+    write_corpus(folder / "few.jsonl", 40)
     return folder
 
 
@@ -108,7 +117,7 @@ def by_command_line(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return pipeline.run.folder
 
 
-@pytest.mark.parametrize(("chunk_mb", "n_slots"), [(6, 8), (1, 8), (1, 2), (0.001, 1)])
+@pytest.mark.parametrize(("chunk_mb", "n_slots"), [(3, 8), (0.4, 8), (0.4, 2), (0.001, 1)])
 def test_any_grouping_keeps_what_the_command_line_keeps(
     inputs: Path, by_command_line: Path, tmp_path: Path, chunk_mb: float, n_slots: int
 ) -> None:
@@ -122,20 +131,20 @@ def test_any_grouping_keeps_what_the_command_line_keeps(
     assert [step["dropped"] for step in left["steps"]] == [step["dropped"] for step in right["steps"]]
     assert left["packed"] == (right["packed"] if overrides == SMALL else None)
     assert tasks.gate(folder, [])["kept"] == left["kept"]
-    if chunk_mb == 6:  # all text is less than one chunk, all passes together read more
+    if chunk_mb == 3:  # all text is less than one chunk, all passes together read more
         assert "dedup.whole" in done
         assert begin(tmp_path, inputs, overrides=overrides) == begun
         whole = ["dedup.whole", "language.whole", "quality.whole", "safety.whole"]
         assert run_like_the_dag(folder, chunk_mb, n_slots) == whole
-    if (chunk_mb, n_slots) == (1, 8):
+    if (chunk_mb, n_slots) == (0.4, 8):
         assert len([what for what in done if what.startswith("exact ")]) > 1
     if n_slots == 2:
         assert "exact.resolve+exact+near.sign+near.bucket+near.cluster+near.verify+near all" in done
 
 
-def test_an_item_of_a_closed_stage_is_left_alone(inputs: Path, tmp_path: Path) -> None:
+def test_an_item_of_a_closed_stage_is_left_alone(few: Path, tmp_path: Path) -> None:
     """A task that someone clears after its stage was closed has nothing to do, and breaks nothing."""
-    folder = tmp_path / begin(tmp_path, inputs)["run"]
+    folder = tmp_path / begin(tmp_path, few)["run"]
     run_like_the_dag(folder, 256, 8)
     assert tasks.work(folder, "dedup", ["exact.scatter"], "0-1") == {"items": 0, "reused": 0}
     assert tasks.work(folder, "ingest", ["ingest.read"], "0-0") == {"items": 0, "reused": 0}
@@ -201,9 +210,9 @@ def test_a_failed_run_gets_its_report_and_its_reason(inputs: Path, tmp_path: Pat
         tasks.gate(folder, ["ingest.read_3"])
 
 
-def test_the_gate_is_red_without_proof(inputs: Path, tmp_path: Path) -> None:
+def test_the_gate_is_red_without_proof(few: Path, tmp_path: Path) -> None:
     """No failed task is not enough: without closed stages or without a report the run is not green."""
-    folder = tmp_path / begin(tmp_path, inputs, overrides=SMALL)["run"]
+    folder = tmp_path / begin(tmp_path, few, overrides=SMALL)["run"]
     with pytest.raises(RunError):
         tasks.gate(folder, [])
     with pytest.raises(RunError, match="start"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 
@@ -118,3 +119,58 @@ def test_read_ahead_gives_the_same_places(weights: list[int] | None, size: int) 
         assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
         for array in found:
             array[:] = -1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "seed", "shuffle", "weights", "some", "digest"),
+    [
+        ([40], 1, True, None, [(0, 3), (0, 2), (0, 5), (0, 31), (0, 13)], "5fdfdd7502d40c24"),
+        ([40, 0, 25], 3, True, None, [(0, 13), (0, 8), (2, 23), (2, 17), (0, 27)], "0f481f1cec6fac3f"),
+        ([40, 25], 3, True, (3, 1), [(1, 3), (0, 39), (0, 1), (0, 26), (1, 12)], "dc44dd4cc44ab33d"),
+        ([40, 25], 3, False, (3, 1), [(1, 9), (0, 29), (0, 30), (0, 31), (1, 10)], "f1de737c566dd5a2"),
+        ([5000, 7], 2**70, True, None, [(0, 4567), (0, 4430), (0, 4844), (0, 4491), (0, 4626)], "03519ec9e8f4eda3"),
+        ([5000, 7, 900], -5, True, (5, 3, 2), [(0, 156), (1, 1), (0, 1412), (1, 6), (0, 766)], "7e46cdbe10f35f7d"),
+    ],
+)
+def test_the_order_is_frozen(
+    sizes: list[int],
+    seed: int,
+    shuffle: bool,
+    weights: tuple[int, ...] | None,
+    some: list[tuple[int, int]],
+    digest: str,
+) -> None:
+    """A training of today goes on with any later version, with no mask and with one that is empty."""
+    whole = Order(sizes, seed=seed, shuffle=shuffle, weights=weights)
+    for order in (whole, whole.without([]), whole.without([(7, [np.zeros(0, np.int64)] * len(sizes))])):
+        assert rows_of(order, 38, 43) == some
+        numbers = np.stack(order.places(0, 3000)).astype("<i8").tobytes()
+        assert hashlib.sha256(numbers).hexdigest()[:16] == digest
+
+
+def test_rows_left_out_beyond_32_bits() -> None:
+    """A million of a trillion rows, from a place near 2**61 on: no walk, no array of that size."""
+    n, first = 10**12, 2**61
+    masked = np.arange(0, n, 10**6)
+    whole = Order([n], seed=1)
+    order = whole.without([(first, [masked])])
+    before, after = (rows_of(one, first - 500, first) for one in (whole, order))
+    assert before == after
+    expected = [one for one in rows_of(whole, first, first + 1010) if one[1] % 10**6]
+    assert rows_of(order, first, first + 1000) == expected[:1000]
+
+
+def test_masked_rows_stay_out_with_shares_exact() -> None:
+    """Half of one file and a tenth of another: each file has its turns where it had them."""
+    sizes, weights = [20, 30, 10], (5, 3, 2)
+    whole = Order(sizes, seed=4, weights=weights)
+    masks = [np.arange(0, 20, 2), np.array([3, 4, 5]), np.zeros(0, np.int64)]
+    order = whole.without([(37, masks)])
+    assert rows_of(order, 0, 37) == rows_of(whole, 0, 37)
+    files, rows = order.places(37, 2000)
+    assert np.array_equal(files, whole.places(37, 2000)[0])
+    for number, masked in enumerate(masks):
+        assert not np.isin(rows[files == number], masked).any()
+        assert set(rows[files == number].tolist()) == set(range(sizes[number])) - set(masked.tolist())
+    with pytest.raises(ValueError, match="nothing remains"):
+        whole.without([(0, masks), (9, [np.arange(1, 20, 2), masks[2], masks[2]])])

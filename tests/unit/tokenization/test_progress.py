@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenization import progress
+from tokenization import progress_file
 from tokenization.progress import Attempt, Entry, ProgressError, ProgressLedger
 from tokenization.progress_line import entry_of, parse_line, to_line
 
@@ -439,7 +439,7 @@ def test_a_lock_that_nobody_gives_back(monkeypatch: pytest.MonkeyPatch, tmp_path
     """Another process that stopped while it wrote is waited for, but not for ever."""
     ledger = ProgressLedger(tmp_path / "p")
     attempt = begin(ledger)
-    monkeypatch.setattr(progress, "_LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(progress_file, "_LOCK_SECONDS", 0.05)
     with ledger.path.open("rb") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         with pytest.raises(ProgressError, match="another process has held its lock"):

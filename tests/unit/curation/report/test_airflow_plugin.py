@@ -153,3 +153,78 @@ def test_the_plugin_costs_a_task_nothing(tmp_path: Path) -> None:
     )
     for heavy in ("'fastapi'", "'pyarrow'", "'pydantic_settings'", "'curation.config'"):
         assert heavy not in done.stdout
+
+
+@pytest.fixture
+def rescored(tmp_path: Path) -> Path:
+    """A training with one report and one threshold without; beside it what must not be shown."""
+    airflow_env.home()
+    training = tmp_path / "rescore" / "gpt"
+    (training / "0000000000400000" / "report").mkdir(parents=True)
+    (training / "0000000000800000").mkdir()
+    (training / "index.html").write_text(HOSTILE, encoding="utf-8")
+    (training / "0000000000400000" / "report" / "report.html").write_text("<p>at 400 k", encoding="utf-8")
+    (tmp_path / "secret.html").write_text("secret", encoding="utf-8")
+    (tmp_path / "rescore" / "linked").mkdir()
+    (tmp_path / "rescore" / "linked" / "index.html").symlink_to(tmp_path / "secret.html")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("training", "threshold", "found", "why"),
+    [
+        ("gpt", None, "gpt/index.html", ""),
+        ("gpt", "0000000000400000", "gpt/0000000000400000/report/report.html", ""),
+        ("gpt", "0000000000800000", None, "no such report yet"),
+        ("nosuch", None, None, "no such report yet"),
+        ("linked", None, None, "leads out of the root"),
+        ("..", None, None, "has this name"),
+        ("gpt", "..", None, "has this name"),
+        ("gpt", "\u0661", None, "has this name"),
+        ("", None, None, "has this name"),
+    ],
+)
+def test_only_reports_of_re_scores_are_found(
+    rescored: Path, training: str, threshold: str | None, found: str | None, why: str
+) -> None:
+    """By names of folders under the root, whatever the address or a link says."""
+    from curation.report.airflow_plugin import find_rescore, trainings
+
+    report, text = find_rescore(rescored, training, threshold)
+    assert why in text
+    assert report == (None if found is None else (rescored / "rescore" / found).resolve())
+    assert trainings(rescored) == ["gpt"]
+    assert trainings(rescored / "nosuch") == []
+
+
+def test_the_tab_of_the_rescore_leads_to_its_training(
+    server: Any, token: str, rescored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a login only, and only for that DAG; the links between the pages lead somewhere; scripts stay text."""
+    monkeypatch.setenv("CORPUSMILL_ROOT", str(rescored))
+    tab, report = "/corpusmill/runs/rescore/scheduled__2026-05-20T14:00:00+00:00", "0000000000400000/report/report.html"
+    for path in (tab, "/corpusmill/rescore/rescore/gpt/", f"/corpusmill/rescore/rescore/gpt/{report}"):
+        assert server.get(path).status_code == 401
+    login = {"Authorization": f"Bearer {token}"}
+    answer = server.get(tab, headers=login)
+    assert (answer.status_code, answer.text) == (200, HOSTILE)
+    assert answer.url.path == "/corpusmill/rescore/rescore/gpt/"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    page = server.get(str(answer.url.join(report)), headers=login)
+    assert page.text == "<p>at 400 k"
+    assert server.get(str(page.url.join("../../index.html")), headers=login).text == HOSTILE
+    assert server.get("/corpusmill/rescore/curate/gpt/", headers=login).status_code == 404
+    assert (
+        server.get("/corpusmill/rescore/rescore/gpt/0000000000800000/report/report.html", headers=login).status_code
+        == 404
+    )
+
+
+def test_several_trainings_are_listed(server: Any, token: str, rescored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CORPUSMILL_ROOT", str(rescored))
+    (rescored / "rescore" / "other").mkdir()
+    (rescored / "rescore" / "other" / "index.html").write_text("other", encoding="utf-8")
+    login = {"Authorization": f"Bearer {token}"}
+    answer = server.get("/corpusmill/runs/rescore/x", headers=login)
+    assert '<a href="../../rescore/rescore/other/">other</a>' in answer.text
+    assert server.get(str(answer.url.join("../../rescore/rescore/other/")), headers=login).text == "other"

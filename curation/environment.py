@@ -1,0 +1,37 @@
+"""What is set by the environment: the folder of runs, further configs, the re-score, how faults are shown, Airflow's login."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Environment", "environment"]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything that is read from the environment, in one place."""
+
+    root: Path
+    """CORPUSMILL_ROOT: where runs lie if --root is not given."""
+    configs: Path | None
+    """CORPUSMILL_CONFIGS: a folder of configs that the DAG's form offers beside the shipped ones."""
+    rescore: str | None = None
+    """CORPUSMILL_RESCORE: the settings file that the DAG `rescore` takes where its form names none."""
+    debug: bool = False
+    """CORPUSMILL_DEBUG=1: the command line shows the traceback of a fault of the program, instead of a message."""
+    airflow_login: str | None = None
+    """CORPUSMILL_AIRFLOW_LOGIN, as `user:password`: with it `corpusmill progress --notify` tells Airflow."""
+
+
+def environment() -> Environment:
+    """Read the environment."""
+    configs = os.environ.get("CORPUSMILL_CONFIGS")
+    return Environment(
+        root=Path(os.environ.get("CORPUSMILL_ROOT", "runs-root")),
+        configs=Path(configs) if configs else None,
+        rescore=os.environ.get("CORPUSMILL_RESCORE") or None,
+        debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
+        airflow_login=os.environ.get("CORPUSMILL_AIRFLOW_LOGIN") or None,
+    )
