@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from curation.ids import text_id
 from curation.rescore.config import ChooseConfig
 from tests.bench.quality_gold import load_texts
 from tests.bench.rescore_gold import Gold, Line, lines, part_of, place_of, planted, total
@@ -51,6 +52,7 @@ def judged(test_data: Path) -> tuple[pa.Table, Gold]:
     table = pa.table(
         {
             "doc_id": pa.array([one.name.encode().ljust(16)[:16] for one in mine], pa.binary(16)),
+            "text_id": pa.array([text_id(one.text) for one in mine], pa.binary(16)),
             "language": pa.array([one.language for one in mine], pa.string()),
             "source": pa.array(["crawl"] * n, pa.string()),
             "tokens": pa.array([len(ids) - 1 for ids in read]),
