@@ -19,6 +19,7 @@ from typing import Any
 __all__ = ["ASSET", "post_event"]
 
 ASSET = "corpusmill_progress"
+"""Name of the asset that starts the DAG."""
 _SECONDS = 10.0
 _MOST_BYTES = 10_000_000
 

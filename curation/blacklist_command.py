@@ -9,14 +9,13 @@ What the list holds comes from the crawl: nothing of it reaches the terminal as 
 from __future__ import annotations
 
 import argparse
-import getpass
 import json
 import logging
-import platform
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curation.environment import somebody
 from curation.errors import ConfigError, InputError, RunError
 from curation.terminal import printable
 
@@ -131,7 +130,7 @@ def _add_add(actions: Any) -> None:
 
 
 def _place(arguments: argparse.Namespace) -> str:
-    from curation.config import environment
+    from curation.environment import environment
 
     if arguments.path and arguments.root:
         raise ConfigError("blacklist: give --path or --root, not both.")
@@ -384,15 +383,8 @@ def _remove(arguments: argparse.Namespace) -> int:
 def _append(arguments: argparse.Namespace, table: pa.Table, why: str) -> int:
     from curation.blacklist import append
 
-    who = arguments.who or f"{_user()}@{platform.node()}"
+    who = arguments.who or somebody()
     number = append(_place(arguments), table, {"who": who, "why": why})
     log.info("%d entries appended to %s", table.num_rows, _place(arguments))
     print(number)
     return 0
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as containers have
-        return "unknown"

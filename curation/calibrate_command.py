@@ -51,7 +51,7 @@ def add_calibrate(commands: Any) -> None:
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    from curation.config import environment
+    from curation.environment import environment
     from curation.pipeline import Pipeline
     from curation.run import Run
 

@@ -153,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from curation.config import environment
+        from curation.environment import environment
 
         if environment().debug:
             raise
@@ -205,7 +205,7 @@ def _log_traceback(error: Exception) -> Path | None:
 
 
 def _open(arguments: argparse.Namespace) -> Pipeline:
-    from curation.config import environment
+    from curation.environment import environment
     from curation.pipeline import Pipeline
     from curation.run import Run
 

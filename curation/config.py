@@ -22,7 +22,6 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curation.environment import Environment, environment
 from curation.errors import ConfigError, nearest
 from curation.export_config import ExportConfig
 from curation.ids import digest8
@@ -33,10 +32,8 @@ from curation.verdicts import Step
 
 __all__ = [
     "SHIPPED",
-    "Environment",
     "RunConfig",
     "checked_model",
-    "environment",
     "load_config",
     "parse_config",
     "shipped_config",

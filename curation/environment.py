@@ -1,12 +1,14 @@
-"""What is set by the environment: the folder of runs, further configs, the re-score, how faults are shown, Airflow's login."""
+"""What the environment sets (folder of runs, configs, re-score, how faults are shown, Airflow's login), and who runs this."""
 
 from __future__ import annotations
 
+import getpass
 import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Environment", "environment"]
+__all__ = ["Environment", "environment", "somebody"]
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,12 @@ def environment() -> Environment:
         debug=os.environ.get("CORPUSMILL_DEBUG", "") not in ("", "0"),
         airflow_login=os.environ.get("CORPUSMILL_AIRFLOW_LOGIN") or None,
     )
+
+
+def somebody() -> str:
+    """Who runs this process: `name@host`."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container without this user
+        name = "somebody"
+    return f"{name}@{platform.node()}"

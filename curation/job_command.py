@@ -69,7 +69,8 @@ def add_judge(commands: Commands) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from curation.config import environment, load_config
+    from curation.config import load_config
+    from curation.environment import environment
     from curation.launch import drive, finish_run, start_run
     from curation.progress import ProgressDisplay
     from curation.report.table import print_funnel

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curation.config import RunConfig, environment, parse_config
+from curation.config import RunConfig, parse_config
+from curation.environment import environment
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.ids import digest8
 from curation.passes import Pass

@@ -9,8 +9,9 @@ from __future__ import annotations
 import argparse
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from curation.command_parser import Commands, command
 from curation.errors import ConfigError, RunError
 from curation.terminal import printable
 
@@ -24,18 +25,13 @@ __all__ = ["add_mask"]
 log = logging.getLogger("corpusmill")
 
 
-def add_mask(commands: Any) -> None:
+def add_mask(commands: Commands) -> None:
     """The command's arguments; `commands` is what `add_subparsers` returned."""
     summary = "write which sequences of a packed file hold documents that were blacklisted since"
-    parser = commands.add_parser(
-        "mask",
-        help=summary,
-        description=summary[0].upper() + summary[1:] + ".",
-        epilog="examples:\n"
-        "  corpusmill mask RUN/pack/tokens.arrow -o mask-17.arrow\n"
-        "  corpusmill mask RUN --near --blacklist lists/web --version 17 -o mask-17.arrow --compare mask-16.arrow",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    examples = """
+corpusmill mask RUN/pack/tokens.arrow -o mask-17.arrow
+corpusmill mask RUN --near --blacklist lists/web --version 17 -o mask-17.arrow --compare mask-16.arrow"""
+    parser = command(commands, "mask", summary, examples)
     parser.add_argument("file", type=Path, metavar="FILE", help="a token file, or a folder that holds one, as a run's")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="MASK", help="where to write it: a name.arrow"
@@ -123,7 +119,7 @@ def _step(arguments: argparse.Namespace) -> Blacklisted:
     from pydantic import ValidationError
 
     from curation.blacklist_input import time_of
-    from curation.config import environment
+    from curation.environment import environment
     from curation.filters.blacklisted.config import BlacklistedConfig
     from curation.filters.blacklisted.pin import pin
     from curation.filters.blacklisted.step import Blacklisted

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from curation.command_parser import Commands, command
 from curation.errors import ConfigError, InputError, RunError
+from curation.rescore import EVERY_TOKENS
 from curation.terminal import printable
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ __all__ = ["add_progress"]
 
 log = logging.getLogger("corpusmill")
 
-_EVERY = 10_000_000_000
 _COUNT = re.compile(r"([0-9][0-9_,]*)([kMBT]?)")
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
@@ -51,7 +51,7 @@ def add_progress(commands: Commands) -> None:
     )
     parser.add_argument("--run", metavar="NAME", help="name of the training (the one that began last)")
     parser.add_argument(
-        "--every", type=_count, default=_EVERY, metavar="N", help="tokens from one re-score to the next (10B)"
+        "--every", type=_count, default=EVERY_TOKENS, metavar="N", help="tokens from one re-score to the next (10B)"
     )
     told = parser.add_argument_group("reporting", "In the order of the training; the same report twice is one line.")
     told.add_argument("--report", action="store_true", help="append a line; fewer tokens than before: it went back")
@@ -316,7 +316,7 @@ def _trained_on(arguments: argparse.Namespace) -> tuple[str | None, list[str] | 
 def _notify(arguments: argparse.Namespace, path: Path | None, checkpoint: str | None, history: History) -> None:
     """Tell Airflow what the ledger's line says: the same each time, so that it is one report however often it is sent."""
     from curation.airflow_event import post_event
-    from curation.config import environment
+    from curation.environment import environment
 
     said = (arguments.tokens, arguments.step, checkpoint)
     lines = [line for line in history.lineage(arguments.run) if (line.tokens_seen, line.step, line.checkpoint) == said]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError, CorpusmillError, RunError
+from curation.export_command import positive
 from curation.terminal import printable
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def add_rescore(commands: Any) -> None:
     )
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="processes that score; each uses all cores (default 1)",
@@ -72,12 +73,6 @@ def _tokens(text: str) -> int:
         return int(text.replace(",", ""))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected a number of tokens, found {text!r}") from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number of at least 1, found {text!r}")
-    return int(text)
 
 
 def _rescore(arguments: argparse.Namespace) -> int:
@@ -184,7 +179,7 @@ def _go_on(threshold: Threshold, arguments: argparse.Namespace) -> dict[int, str
 
 def _decide(settings: RescoreSettings, tokens: int, *, approve: bool, note: str) -> int:
     from curation import rescore_tasks as tasks
-    from curation.rescore.publish import somebody
+    from curation.environment import somebody
 
     threshold = _seen(settings, tokens)
     wanted = "approved" if approve else "rejected"
@@ -205,7 +200,8 @@ def _decide(settings: RescoreSettings, tokens: int, *, approve: bool, note: str)
 
 
 def _give_up(settings: RescoreSettings, given: Sequence[int], note: str) -> int:
-    from curation.rescore.publish import let_go, somebody
+    from curation.environment import somebody
+    from curation.rescore.publish import let_go
 
     if not note.strip():
         raise ConfigError("--give-up: --note is missing. Say why: the marker of the threshold keeps it.")

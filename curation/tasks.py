@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from curation.chunks import CHUNK_MB, WHOLE, cut, items_of
-from curation.config import SHIPPED, environment, load_config
+from curation.config import SHIPPED, load_config
+from curation.environment import environment
 from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.funnel import build_funnel
 from curation.ids import digest8

@@ -22,6 +22,7 @@ from airflow.sdk import (
 )
 from airflow.sdk.exceptions import AirflowFailException, AirflowRuntimeError, DownstreamTasksSkipped
 
+from curation.airflow_event import ASSET
 from curation.errors import ConfigError, CorpusmillError, InputError, LawError
 from curation.rescore import CHUNK_MB, SETTINGS_VARIABLE
 
@@ -41,7 +42,7 @@ the run. Whoever does not answer within `approval_hours` has rejected. While it 
 it every run is skipped. The pool `cpu` must exist.
 """
 
-PROGRESS = Asset("corpusmill_progress", uri="x-corpusmill://progress")
+PROGRESS = Asset(ASSET, uri="x-corpusmill://progress")
 CPU = "cpu"
 # A step looks at all thresholds on disk: what failed before it concerns some of them only.
 ANYWAY = "all_done"

@@ -9,7 +9,9 @@ for ASCII, 300 MB/s for Chinese).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,15 @@ import pyarrow.compute as pc
 from curation.filters.language.scripts import SCRIPT_CODES
 from curation.text import Script, buffers, script_counts
 
-__all__ = ["LANGUAGE_COLUMN", "SCRIPT_LABELS", "UNDETERMINED", "letters_of_script", "lookup_keys", "working_labels"]
+__all__ = [
+    "LANGUAGE_COLUMN",
+    "SCRIPT_LABELS",
+    "UNDETERMINED",
+    "each_language_once",
+    "letters_of_script",
+    "lookup_keys",
+    "working_labels",
+]
 
 LANGUAGE_COLUMN = "language.language"
 """The score of the step `language` that filters ask for: null where no such step stands before them."""
@@ -114,3 +124,15 @@ def lookup_keys(label: str) -> tuple[str, ...]:
     if code:
         keys.append(f"{UNDETERMINED}_{_written_in(code)}")
     return (*dict.fromkeys(keys), "")
+
+
+def each_language_once(value: Any, check: Callable[[Any], Any]) -> Any:
+    """For pydantic: settings by language whose keys, once normalised, are still as many.
+
+    Raises:
+        ValueError: two keys name one language, and one of them would be lost without a word.
+    """
+    checked = check(value)
+    if len(checked) < len(value):
+        raise ValueError(f"a language stands twice: {', '.join(map(repr, value))} name {', '.join(checked)}")
+    return checked

@@ -106,7 +106,7 @@ def make_app() -> FastAPI:
     from fastapi import Depends, FastAPI
     from fastapi.responses import FileResponse, HTMLResponse, RedirectResponse
 
-    from curation.config import environment
+    from curation.environment import environment
 
     may_read = Depends(requires_access_dag(method="GET", access_entity=DagAccessEntity.RUN))
     # Its own API description would be readable without login.

@@ -9,6 +9,8 @@ settings     which training is followed, what is judged, how
 threshold    a multiple of `every_tokens` on disk; crawl, due, propose, publish: what is done at one
 """
 
+EVERY_TOKENS = 10_000_000_000
+"""From one re-score to the next. Ours: a thousandth of a training of ten trillion tokens."""
 SETTINGS_VARIABLE = "CORPUSMILL_RESCORE"
 """Of the environment: the settings file that the DAG takes where its form names none."""
 CHUNK_MB = 16

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from curation.filters.labels import lookup_keys
+from curation.filters.labels import each_language_once, lookup_keys
 from curation.filters.perplexity.config import LimitKey
 from curation.verdicts import StepConfig
 from quality_models.windows import BosRule, WindowRule
@@ -129,13 +129,7 @@ class ChooseConfig(Tails):
     expires_days: int | None = Field(default=None, ge=1)
     """After how many days an entry no longer holds; null: never."""
 
-    @field_validator("languages", mode="wrap")
-    @classmethod
-    def _each_language_once(cls, value: Any, check: Any) -> Any:
-        checked = check(value)
-        if len(checked) < len(value):
-            raise ValueError(f"a language stands twice: {', '.join(map(repr, value))} name {', '.join(checked)}")
-        return checked
+    _each_language_once = field_validator("languages", mode="wrap")(each_language_once)
 
     def tails(self, label: str) -> Tails:
         """Both ends for a label: what is said of the label, its language, its script, or of all."""

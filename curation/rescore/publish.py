@@ -10,21 +10,20 @@ process may die between any two of these files, and two may be at it at once.
 
 from __future__ import annotations
 
-import getpass
 import logging
-import platform
 import shutil
 from contextlib import suppress
 from typing import Any
 
 from curation.blacklist.files import open_files
 from curation.blacklist.history import Version, append, read_version
+from curation.environment import somebody
 from curation.errors import ConfigError, RunError
 from curation.rescore.propose import proposal_of, read_proposed
 from curation.rescore.threshold import Threshold, training_lock
 from curation.run import read_json, utc_now, write_json
 
-__all__ = ["decide", "decision_of", "finish", "let_go", "needs_decision", "publish", "somebody"]
+__all__ = ["decide", "decision_of", "finish", "let_go", "needs_decision", "publish"]
 
 log = logging.getLogger("corpusmill")
 
@@ -173,12 +172,3 @@ def let_go(threshold: Threshold) -> None:
         if path.name != "pinned.json":
             with suppress(OSError):  # another try is at it, too
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def somebody() -> str:
-    """Who runs this process: `name@host`."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container without this user
-        name = "somebody"
-    return f"{name}@{platform.node()}"

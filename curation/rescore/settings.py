@@ -20,6 +20,7 @@ from pydantic import Field, field_validator, model_validator
 from curation.config import checked_model, load_config, yaml_mapping
 from curation.environment import environment
 from curation.errors import ConfigError
+from curation.rescore import EVERY_TOKENS
 from curation.rescore.config import ChooseConfig, ScoreConfig
 from curation.verdicts import StepConfig
 
@@ -77,7 +78,7 @@ class RescoreSettings(StepConfig):
 
     training: TrainingConfig
     """Which training is followed."""
-    every_tokens: int = Field(default=10_000_000_000, ge=1)
+    every_tokens: int = Field(default=EVERY_TOKENS, ge=1)
     """A re-score for each multiple of so many tokens. Ours: a thousandth of a training of ten trillion tokens."""
     root: Path | None = None
     """Folder of all runs, where re-scores lie too; null: CORPUSMILL_ROOT."""

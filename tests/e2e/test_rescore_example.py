@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +18,7 @@ from curation.rescore.checkpoints import GivenTokenizer, pin, wait_for
 from curation.rescore.config import ScoreConfig
 from curation.rescore.score import Order, Rescore, threshold_folder
 from curation.shards import read_column
+from tests.example_trainer import load_example
 from tests.fakes import shard_table
 from tests.token_files import save_tokenizer, small_bpe
 from tokenization.progress import ProgressLedger
@@ -29,20 +28,13 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make torch
 pytest.importorskip("transformers", reason="transformers is not installed: `make setup`")
 pytestmark = pytest.mark.slow
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "train_gpt.py"
 SEQ_LEN = 128
 
 
 @pytest.fixture(scope="module")
 def gpt() -> ModuleType:
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("train_gpt_judging", EXAMPLE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["train_gpt_judging"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_example()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import itertools
 import json
@@ -12,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +21,7 @@ from torch.nn import functional
 from torch.utils.data import default_convert
 
 from curation.pack import PackConfig, assemble, encode_shard
+from tests.example_trainer import EXAMPLE, load_example
 from tests.fakes import shard_table
 from tests.token_files import save_tokenizer, small_bpe
 from tokenization.mask import Mask
@@ -32,21 +31,9 @@ from tokenization.reader import TokenFile
 pytestmark = pytest.mark.slow
 
 REPO = Path(__file__).resolve().parents[2]
-EXAMPLE = REPO / "examples" / "train_gpt.py"
 PAGE = REPO / "docs" / "how-to" / "train-from-a-token-file.md"
 SEQ_LEN, BATCH = 128, 8
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def load_example() -> ModuleType:
-    """The program as a module."""
-    spec = importlib.util.spec_from_file_location("train_gpt", EXAMPLE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["train_gpt"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 gpt = load_example()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator, field_validator, model_validator
 
-from curation.filters.labels import lookup_keys
+from curation.filters.labels import each_language_once, lookup_keys
 from curation.filters.language.config import LanguageName, Policy
 from curation.filters.perplexity.buckets import Calibration, read_calibration
 from curation.verdicts import StepConfig
@@ -62,13 +62,7 @@ class LimitsByLanguage(Limits):
     languages: dict[LimitKey, Limits] = Field(default_factory=dict, examples=[{"eng": {"max_perplexity": 35}}])
     """Limits for single languages or scripts, in place of those for all: `{zho: {max_bits_per_character: 9}}`."""
 
-    @field_validator("languages", mode="wrap")
-    @classmethod
-    def _each_language_once(cls, value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-        checked = check(value)
-        if len(checked) < len(value):
-            raise ValueError(f"a language stands twice: {', '.join(map(repr, value))} name {', '.join(checked)}")
-        return checked
+    _each_language_once = field_validator("languages", mode="wrap")(each_language_once)
 
     def limit(self, name: str, label: str) -> Limit:
         """A limit of a label: what is said of the label, its language, its script, or of all; None if nothing is."""

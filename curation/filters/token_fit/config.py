@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, field_validator
 
+from curation.filters.labels import each_language_once
 from curation.filters.perplexity.config import LimitKey
 from curation.verdicts import StepConfig
 
@@ -77,10 +78,4 @@ class TokenFitConfig(FitLimits):
     min_tokens: int = Field(default=50, ge=1)
     """Documents with fewer tokens are kept: a few emoji or signs are most of them."""
 
-    @field_validator("by_language", mode="wrap")
-    @classmethod
-    def _each_language_once(cls, value: Any, check: Any) -> Any:
-        checked = check(value)
-        if len(checked) < len(value):
-            raise ValueError(f"a language stands twice: {', '.join(map(repr, value))} name {', '.join(checked)}")
-        return checked
+    _each_language_once = field_validator("by_language", mode="wrap")(each_language_once)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
-import sys
 import zipfile
 from math import prod
 from pathlib import Path
@@ -14,23 +12,16 @@ from typing import Any
 import pytest
 
 from quality_models.example_gpt import damage_in, write_folder
+from tests.example_trainer import load_example
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make torch`")
 pytest.importorskip("transformers", reason="transformers is not installed: `make setup`")
-
-EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "train_gpt.py"
 
 
 @pytest.fixture(scope="module")
 def gpt() -> ModuleType:
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("train_gpt_here", EXAMPLE)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["train_gpt_here"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_example()
 
 
 def saved(gpt: ModuleType, path: Path, **changes: Any) -> Any:
