@@ -24,6 +24,8 @@ from curation.ids import text_id
 __all__ = ["entry_table", "json_line", "key_of", "meant", "read_entries", "text_of", "time_of"]
 
 _HEX = re.compile(r"[0-9a-fA-F]{32}")
+_FILE_NAME = re.compile(r"(?!.*://)(?:[./~][!-~]*|[!-~]*/[!-~]*|[!-~]+\.[A-Za-z][A-Za-z0-9]{0,4})")
+"""ASCII, no blank, and a slash or an ending: no document that anybody would take out is written so."""
 _DAYS = re.compile(r"([0-9]{1,5})d")
 _NAMES = ("text", "text_id", "url", "domain")
 _PLAIN = tuple(name for name in SCHEMA.names if name not in ("kind", "key", "shown", "signature"))
@@ -47,8 +49,19 @@ def meant(word: str) -> list[tuple[str, str]]:
 
 
 def text_of(word: str) -> str:
-    """A text that is given as itself, or as a file that holds it."""
-    return read_text(Path(word)) if _is_file(word) else word
+    """A text that is given as itself, or as a file that holds it.
+
+    Raises:
+        ConfigError: it looks like a file's name, and there is no such file.
+    """
+    if _is_file(word):
+        return read_text(Path(word))
+    if _FILE_NAME.fullmatch(word):
+        raise ConfigError(
+            f"blacklist: --text {word} looks like a file's name, and there is no such file. Check the name; a text of this "
+            "form can be given by --from FILE.jsonl."
+        )
+    return word
 
 
 def _is_file(word: str) -> bool:
@@ -107,8 +120,21 @@ def entry_table(rows: Sequence[tuple[str, str, Mapping[str, Any]]]) -> pa.Table:
         schema = pa.schema([pa.field(name, SCHEMA.field(name).type) for name in names])
         table = pa.Table.from_pylist(made, schema=schema)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"blacklist: a value of the entries is of the wrong type: {error}.") from error
+        raise InputError(
+            f"blacklist: a value of the entries is of the wrong type: {_wrong(made, schema)}{error}."
+        ) from error
     return _signed(table, [name == "text" for name, _, _ in rows], texts) if texts else table
+
+
+def _wrong(made: Sequence[Mapping[str, Any]], schema: pa.Schema) -> str:
+    """Which entry has a value that its column does not take: Arrow does not say."""
+    for number, row in enumerate(made, start=1):
+        for field in schema:
+            try:
+                pa.scalar(row.get(field.name), field.type)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                return f"{field.name} of entry {number}, {str(row[field.name])[:60]!r}: "
+    return ""
 
 
 def _signed(table: pa.Table, is_text: Sequence[bool], texts: Sequence[str]) -> pa.Table:

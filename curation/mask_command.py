@@ -63,6 +63,8 @@ def _mask(arguments: argparse.Namespace) -> int:
     from tokenization.reader import TokenFile
 
     path = _token_file(arguments.file)
+    if arguments.output.suffix != ".arrow":
+        raise ConfigError(f"--output {arguments.output}: expected a name that ends in .arrow.")
     if arguments.output.exists() and arguments.output.samefile(path):
         raise ConfigError(f"--output {arguments.output} is the token file itself. Give another name.")
     step = _step(arguments)

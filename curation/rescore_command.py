@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.export_command import positive
+from curation.report.numbers import noun
 from curation.terminal import printable
 
 if TYPE_CHECKING:
@@ -243,7 +244,10 @@ def _status(settings: RescoreSettings) -> int:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print(printable("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()))
-    notes += [f"run {run_id} is left: {why}" for run_id, why in runs_left(settings)]
+    left: dict[str, list[str]] = {}
+    for run_id, why in runs_left(settings):
+        left.setdefault(why, []).append(run_id)
+    notes += [f"{noun(len(ids), 'run')} left, {why}: {', '.join(ids)}" for why, ids in left.items()]
     for note in notes:
         print(printable(note))
     return 0

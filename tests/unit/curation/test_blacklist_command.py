@@ -259,3 +259,25 @@ def test_compact_says_that_it_makes_the_near_index(shell: Shell, capsys: pytest.
     with pytest.raises(SystemExit):
         main(["blacklist", "compact", "--help"])
     assert "near copies" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("word", ["page.txt", "./page", "crawl/page", "~/page.TXT"])
+def test_a_mistyped_file_is_not_taken_for_a_text(shell: Shell, word: str) -> None:
+    """What looks like a file and is none is refused, and nothing is added: its name would be blacklisted, and the page stay."""
+    shell(f"add --text {word} --reason manual.noise", code=2)
+    assert "looks like a file's name, and there is no such file" in shell.err
+    assert not (shell.folder / "list").exists()
+
+
+@pytest.mark.parametrize("word", ["出售/出租房屋.", "one two/three.txt", "https://example.org/a", "end."])
+def test_a_short_text_is_a_text(shell: Shell, word: str) -> None:
+    """A slash or a full stop alone makes no file's name: text in a script without blanks has them too."""
+    assert shell("add --reason manual.noise --text", word) == "1\n"
+
+
+def test_a_wrong_value_is_named_with_its_entry(shell: Shell) -> None:
+    """Of many lines the one that will not do."""
+    lines = [{"text": f"text number {n}", "score": 0.5 if n != 3 else "high"} for n in range(5)]
+    (shell.folder / "new.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    shell("add --from new.jsonl --reason manual.noise", code=1)
+    assert "score of entry 4, 'high'" in shell.err

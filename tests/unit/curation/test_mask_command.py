@@ -178,6 +178,7 @@ def test_what_is_refused(made: Path, tmp_path: Path) -> None:
         (ConfigError, "no version 7", (copy, out, *listed, "--version", "7")),
         (ConfigError, "--threshold", (copy, out, *listed, "--threshold", "2")),
         (ConfigError, "is the token file itself", (copy, copy / "tokens.arrow", *listed)),
+        (ConfigError, r"expected a name that ends in \.arrow", (copy, tmp_path / "m.txt", *listed)),
     ]
     for kind, said, arguments in cases:
         with pytest.raises(kind, match=said):
