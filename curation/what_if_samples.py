@@ -30,7 +30,16 @@ from curation.verdicts import Filter, Step
 from curation.what_if_outcomes import Outcome, Outcomes, Redecided, score_batch, verdict_table
 from curation.what_if_settings import Question
 
-__all__ = ["Deciding", "DocumentOutcome", "Writer", "outcome_json", "read_documents", "spread"]
+__all__ = [
+    "Deciding",
+    "DocumentOutcome",
+    "RowLimits",
+    "Writer",
+    "outcome_json",
+    "read_documents",
+    "score_of_reason",
+    "spread",
+]
 
 Pair = tuple[int, int]
 """Numbers of an outcome before and one after."""
@@ -143,7 +152,7 @@ def _deciding(
         if not mine:
             continue
         scores = score_batch(old, tables[index], rows[mine])
-        limits = [_RowLimits(step, scores) for step in (old, new)]
+        limits = [RowLimits(step, scores) for step in (old, new)]
         units = {score.name: score.unit for score in old.score_columns}
         for place, i in enumerate(mine):
             for name in _names(old, new, pairs[i]):
@@ -159,7 +168,9 @@ def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
     Where a setting that is a word has changed (a policy, a preset), the scores that are words are shown, too.
     """
     known = [score.name for score in old.score_columns]
-    named = {_score_of(old, outcome.reason, known) for outcome in pair if outcome.reason and outcome.step == old.name}
+    named = {
+        score_of_reason(old, outcome.reason, known) for outcome in pair if outcome.reason and outcome.step == old.name
+    }
     if found := [name for name in known if name in named]:
         return found
     limits = [step.thresholds() for step in (old, new)]
@@ -172,7 +183,7 @@ def _names(old: Step, new: Step, pair: tuple[Outcome, Outcome]) -> list[str]:
     return [*(labels if by_word or not moved else ()), *numbers[:_MAX_NUMBERS]]
 
 
-def _score_of(step: Step, reason: str, known: Sequence[str]) -> str | None:
+def score_of_reason(step: Step | None, reason: str, known: Sequence[str]) -> str | None:
     """The score that a reason is about: as the step says (`score_of`), or the one that it is called as, or ends in."""
     if isinstance(step, Filter) and (told := step.score_of(reason)) in known:
         return told
@@ -180,7 +191,7 @@ def _score_of(step: Step, reason: str, known: Sequence[str]) -> str | None:
     return why if why in known else max((name for name in known if why.endswith(f"_{name}")), key=len, default=None)
 
 
-class _RowLimits:
+class RowLimits:
     """Limits of scores, row by row where the step can say so (`limits_of`), else all that it applies."""
 
     def __init__(self, step: Filter, scores: pa.RecordBatch) -> None:

@@ -26,7 +26,7 @@ from curation.run import Run, read_json, write_json
 from curation.steps import STEPS, step_class
 from curation.what_if import WhatIf, what_if
 from curation.what_if_outcomes import KEPT, Outcome, Outcomes, redecide
-from curation.what_if_samples import _score_of
+from curation.what_if_samples import score_of_reason
 from curation.what_if_settings import ask
 from tests.fakes import SOURCE, Second, Watched, WatchedConfig, write_shards
 from tests.near_runs import finish
@@ -477,7 +477,7 @@ def test_a_reason_leads_to_its_score(reason: str, says: str | None) -> None:
             return {"s.told": "character"}.get(reason)
 
     known = ["units", "character", "bits_per_character"]
-    assert _score_of(Telling(WatchedConfig()), reason, known) == says
+    assert score_of_reason(Telling(WatchedConfig()), reason, known) == says
 
 
 @pytest.mark.parametrize(
