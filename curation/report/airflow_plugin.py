@@ -2,9 +2,10 @@
 
 The page shows text from the crawl, so the browser is told to run and load nothing; only who may read the DAG's runs may
 read it; and whatever the address says, a file is served only if it is the report of a run under the root whose run.json
-names this very DAG run. The tab of the DAG `rescore` leads to the re-scores of a training, all of them: a run of that DAG
-may work on several thresholds, or find none to work on, and who may read its runs may read these. Every Airflow process,
-each task too, imports this module: FastAPI comes in only when the API server asks for the app.
+names this very DAG run. The tab of the DAG `filter_impact` is the change-impact sheet, found the same way by its
+asked.json. The tab of the DAG `rescore` leads to the re-scores of a training, all of them: a run of that DAG may work on
+several thresholds, or find none to work on, and who may read its runs may read these. Every Airflow process, each task
+too, imports this module: FastAPI comes in only when the API server asks for the app.
 """
 
 from __future__ import annotations
@@ -20,8 +21,18 @@ from airflow.plugins_manager import AirflowPlugin
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["RESCORE_DAG", "CorpusmillPlugin", "find_report", "find_rescore", "make_app", "trainings"]
+__all__ = [
+    "IMPACT_DAG",
+    "RESCORE_DAG",
+    "CorpusmillPlugin",
+    "find_report",
+    "find_rescore",
+    "find_sheet",
+    "make_app",
+    "trainings",
+]
 
+IMPACT_DAG = "filter_impact"
 RESCORE_DAG = "rescore"
 
 HEADERS = {
@@ -40,35 +51,42 @@ def find_report(root: Path, dag_id: str, dag_run_id: str) -> tuple[Path | None, 
 
     Costs a look into one run.json, or into all under `root` if Airflow chose the id of the DAG run.
     """
-    runs = (root / "runs").resolve()
-    for folder, info in _candidates(runs, dag_run_id):
+    return _page_of(root / "runs", "run.json", "report/report.html", (dag_id, dag_run_id))
+
+
+def find_sheet(root: Path, dag_id: str, dag_run_id: str) -> tuple[Path | None, str]:
+    """The change-impact sheet of a DAG run, or None and a sentence why there is none; costs the same."""
+    return _page_of(root / "impact" / "sheets", "asked.json", "sheet.html", (dag_id, dag_run_id))
+
+
+def _page_of(place: Path, about: str, page: str, wanted: tuple[str, str]) -> tuple[Path | None, str]:
+    """The page of the folder in `place` whose file `about` names the DAG and the DAG run that are wanted."""
+    place = place.resolve()
+    for folder, info in _candidates(place, about, wanted[1]):
         engine = info.get("engine") or {}
-        if engine.get("dag_id") == dag_id and engine.get("dag_run_id") == dag_run_id:
-            report = (folder / "report" / "report.html").resolve()
-            if not report.is_relative_to(runs):
-                return None, f"The report of run {folder.name} is a link that leads out of the root folder."
-            if report.is_file():
-                return report, ""
-            return (
-                None,
-                f"Run {folder.name} has no report yet: it is written at the end. This page looks again by itself.",
-            )
+        if (engine.get("dag_id"), engine.get("dag_run_id")) == wanted:
+            found = (folder / page).resolve()
+            if not found.is_relative_to(place):
+                return None, f"The page of {folder.name} is a link that leads out of the root folder."
+            if found.is_file():
+                return found, ""
+            return None, f"{folder.name} has no report yet: it is written at the end. This page looks again by itself."
     return None, (
         "Nothing under the root folder that the API server knows (CORPUSMILL_ROOT) belongs to this DAG run. "
         "It may not have begun yet, or it was given another root."
     )
 
 
-def _candidates(runs: Path, dag_run_id: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Runs that could be it, the likely one first, then newest first."""
-    likely = [runs / dag_run_id] if Path(dag_run_id).name == dag_run_id else []
-    others = sorted(runs.glob("*/"), reverse=True, key=lambda path: path.stat().st_mtime) if runs.is_dir() else []
+def _candidates(place: Path, about: str, dag_run_id: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Folders that could be it, the likely one first, then newest first, with what the file `about` in them says."""
+    likely = [place / dag_run_id] if Path(dag_run_id).name == dag_run_id else []
+    others = sorted(place.glob("*/"), reverse=True, key=lambda path: path.stat().st_mtime) if place.is_dir() else []
     for folder in [*likely, *others]:
         try:
-            info = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+            info = json.loads((folder / about).read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            continue  # not a run, or one that is just going away: it cannot be the one
-        if isinstance(info, dict) and folder.resolve().is_relative_to(runs):
+            continue  # none of ours, or one that is just going away: it cannot be the one
+        if isinstance(info, dict) and folder.resolve().is_relative_to(place):
             yield folder, info
 
 
@@ -116,6 +134,8 @@ def make_app() -> FastAPI:
     def show(dag_id: str, dag_run_id: str) -> Any:
         if dag_id == RESCORE_DAG:
             return rescores(dag_run_id)
+        if dag_id == IMPACT_DAG:
+            return answer(*find_sheet(environment().root, dag_id, dag_run_id))
         return answer(*find_report(environment().root, dag_id, dag_run_id))
 
     def show_rescore(dag_id: str, training: str, threshold: str | None = None) -> Any:

@@ -228,3 +228,59 @@ def test_several_trainings_are_listed(server: Any, token: str, rescored: Path, m
     answer = server.get("/corpusmill/runs/rescore/x", headers=login)
     assert '<a href="../../rescore/rescore/other/">other</a>' in answer.text
     assert server.get(str(answer.url.join("../../rescore/rescore/other/")), headers=login).text == "other"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """Three questions of the DAG: one answered, one with Airflow's own id, one without a sheet yet; and what must not be shown."""
+    airflow_env.home()
+    secret = tmp_path / "secret.html"
+    secret.write_text("secret", encoding="utf-8")
+    ids = {"mine": "mine", "web-20260520-142322-8c4a": "manual__2026-05-20", "waiting": "waiting", "linked": "linked"}
+    for name, dag_run_id in ids.items():
+        folder = tmp_path / "impact" / "sheets" / name
+        folder.mkdir(parents=True)
+        engine = {"engine": "airflow", "dag_id": "filter_impact", "dag_run_id": dag_run_id}
+        (folder / "asked.json").write_text(json.dumps({"engine": engine}), encoding="utf-8")
+        if name == "linked":
+            (folder / "sheet.html").symlink_to(secret)
+        elif name != "waiting":
+            (folder / "sheet.html").write_text(f"{HOSTILE} {name}", encoding="utf-8")
+    (tmp_path / "impact" / "sheets" / "by-hand").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("dag_id", "dag_run_id", "found", "why"),
+    [
+        ("filter_impact", "mine", "mine", ""),
+        ("filter_impact", "manual__2026-05-20", "web-20260520-142322-8c4a", ""),
+        ("filter_impact", "waiting", None, "no report yet"),
+        ("filter_impact", "linked", None, "leads out of the root"),
+        ("curate", "mine", None, "Nothing under the root"),
+        ("filter_impact", "by-hand", None, "Nothing under the root"),
+        ("filter_impact", "../../secret", None, "Nothing under the root"),
+    ],
+)
+def test_only_the_sheet_of_this_very_dag_run_is_found(
+    asked: Path, dag_id: str, dag_run_id: str, found: str | None, why: str
+) -> None:
+    """By the ids in asked.json, under the root only, whatever the address or a link says."""
+    from curation.report.airflow_plugin import find_sheet
+
+    sheet, text = find_sheet(asked, dag_id, dag_run_id)
+    assert why in text
+    assert sheet == (None if found is None else (asked / "impact" / "sheets" / found / "sheet.html").resolve())
+
+
+def test_the_tab_of_the_impact_is_its_sheet(
+    server: Any, token: str, asked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a login only; scripts stay text, because the browser is told so."""
+    monkeypatch.setenv("CORPUSMILL_ROOT", str(asked))
+    login = {"Authorization": f"Bearer {token}"}
+    assert server.get("/corpusmill/runs/filter_impact/mine").status_code == 401
+    answer = server.get("/corpusmill/runs/filter_impact/mine", headers=login)
+    assert (answer.status_code, answer.text) == (200, f"{HOSTILE} mine")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert server.get("/corpusmill/runs/filter_impact/waiting", headers=login).status_code == 404
