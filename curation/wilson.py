@@ -7,7 +7,7 @@ import math
 __all__ = ["wilson"]
 
 
-def wilson(hits: int, n: int, sigmas: float) -> tuple[float, float]:
+def wilson(hits: float, n: float, sigmas: float) -> tuple[float, float]:
     """Bounds of the share of which `hits` of `n` independent draws were seen; (0, 1) for no draw.
 
     sigmas: half the width in standard deviations, 1.96 for 95 %. Source: E. B. Wilson 1927, without continuity correction.
