@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from curation.errors import ConfigError
+from curation.terminal_columns import Cell, columns, line_of, print_lines
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -29,15 +30,14 @@ SUMMARY = "decide a finished run again with other settings, from its saved score
 EXAMPLES = """
 corpusmill what-if RUN --set length.min_units=50
 corpusmill what-if RUN --set length.min_units=50 --set html_noise.max_noise_share=0.2 --samples 30
-corpusmill what-if RUN --set language.mixed=drop --output changed.jsonl     every document that changes, with its text"""
+corpusmill what-if RUN --set language.mixed=drop --output changed.jsonl     every document that changes, with its text
+corpusmill impact CONFIG --base CONFIG --set length.min_units=50            judges a sample anew instead: other code, lists, models"""
 
 _MAX_CHANGES, _MAX_LANGUAGES = 30, 15
 _MAX_VALUE = 60
 _SHOWN_CHARS, _SHOWN_LINES = 280, 4
 """Of a sample's text."""
 _STYLES = {"kept": "green", "dropped": "red", "set aside": "yellow", "waiting": "cyan"}
-Cell = tuple[str, str]
-"""Text and style."""
 
 
 def _count(text: str) -> int:
@@ -71,8 +71,6 @@ def print_what_if(pipeline: Pipeline, arguments: argparse.Namespace, file: TextI
     Raises:
         ConfigError, RunError: see `curation.what_if.what_if`.
     """
-    from rich.console import Console
-
     from curation.what_if import what_if
 
     if not arguments.set:
@@ -82,12 +80,7 @@ def print_what_if(pipeline: Pipeline, arguments: argparse.Namespace, file: TextI
     if arguments.json:
         print(json.dumps(answer.to_json(), indent=1), file=stream)
         return 0
-    console = Console(file=stream, highlight=False) if stream.isatty() else None
-    for line in answer_lines(answer, arguments.output, width=console.width if console is not None else None):
-        if console is None:
-            print(line.plain.rstrip(), file=stream)
-        else:
-            console.print(line, soft_wrap=line.no_wrap is True, overflow="fold")
+    print_lines(lambda width: answer_lines(answer, arguments.output, width=width), stream)
     return 0
 
 
@@ -99,24 +92,24 @@ def answer_lines(answer: WhatIf, output: Path | None = None, *, width: int | Non
         width: columns of the terminal, into which texts are broken; None: they are not.
     """
     yield from _settings(answer)
-    yield _line()
+    yield line_of()
     yield from _totals(answer)
     if answer.changes:
-        yield _line()
+        yield line_of()
         yield from _changes(answer)
     if answer.languages and answer.changes:
-        yield _line()
+        yield line_of()
         yield from _languages(answer)
     for one in answer.inputs:
-        yield _line()
-        yield _line((_changed_input(one), "yellow"))
+        yield line_of()
+        yield line_of((_changed_input(one), "yellow"))
     for sample in answer.samples:
-        yield _line()
+        yield line_of()
         yield from _sample(sample, width)
-    yield _line()
+    yield line_of()
     if answer.written is not None:
-        yield _line((f"{answer.written:,} documents written to {output}", ""))
-    yield _line(("to run it: ", "dim"), (answer.question.command, ""), no_wrap=True)
+        yield line_of((f"{answer.written:,} documents written to {output}", ""))
+    yield line_of(("to run it: ", "dim"), (answer.question.command, ""), no_wrap=True)
 
 
 def _settings(answer: WhatIf) -> Iterator[Text]:
@@ -131,8 +124,8 @@ def _settings(answer: WhatIf) -> Iterator[Text]:
         for one in answer.question.settings
     ]
     if not rows:
-        yield _line(("the run has these very settings", "dim"))
-    yield from _columns(rows, left=5)
+        yield line_of(("the run has these very settings", "dim"))
+    yield from columns(rows, left=5)
 
 
 def _of_no_verdict(decides: bool) -> Cell:
@@ -179,7 +172,7 @@ def _totals(answer: WhatIf) -> Iterator[Text]:
     if total.other:
         note = ("stay out, for another reason or output", "dim")
         rows.append([("  another reason", ""), (f"{total.other:,}", "yellow"), ("", ""), note])
-    yield from _columns(rows, left=1, last_left=True)
+    yield from columns(rows, left=1, last_left=True)
 
 
 def _of_all(answer: WhatIf) -> str:
@@ -197,7 +190,7 @@ def _changes(answer: WhatIf) -> Iterator[Text]:
     for one in answer.changes[:_MAX_CHANGES]:
         before, after = _outcome(one.before), _outcome(one.after)
         rows.append([before, ("->", "dim"), after, (f"{one.documents:,}", ""), _share(one.documents, answer.documents)])
-    yield from _columns(rows, left=3)
+    yield from columns(rows, left=3)
     yield from _left_out(len(answer.changes) - _MAX_CHANGES, "kinds of change")
 
 
@@ -215,13 +208,13 @@ def _languages(answer: WhatIf) -> Iterator[Text]:
         cells += [f"{n:,}" if n else "" for n in (one.waiting, one.other)]
         styles = ("green", "red", "green", "green", "cyan", "yellow")
         rows.append([(one.language, "bold"), *zip(cells, styles, strict=True)])
-    yield from _columns(rows, left=1)
+    yield from columns(rows, left=1)
     yield from _left_out(len(changed) - _MAX_LANGUAGES, "languages that change")
 
 
 def _left_out(n: int, what: str) -> Iterator[Text]:
     if n > 0:
-        yield _line((f"and {n:,} more {what}; --json has all", "dim"))
+        yield line_of((f"and {n:,} more {what}; --json has all", "dim"))
 
 
 def _changed_input(one: ChangedInput) -> str:
@@ -240,13 +233,13 @@ def _changed_input(one: ChangedInput) -> str:
 def _sample(sample: DocumentOutcome, width: int | None) -> Iterator[Text]:
     before, after = _outcome(sample.before), _outcome(sample.after)
     language = [(f"  {sample.language}", "bold")] if sample.language else []
-    yield _line(before, (" -> ", "dim"), after, *language)
+    yield line_of(before, (" -> ", "dim"), after, *language)
     place = f"{sample.id}  (doc_id {sample.doc_id})  {Path(sample.source).name}, line {sample.line:,}"
-    yield _line((f"  {place}", "dim"), no_wrap=True)
+    yield line_of((f"  {place}", "dim"), no_wrap=True)
     for score in sample.scores:
-        yield _line((f"  {score.name} = {_number(score)}", "bold"), (f"   {_limits(score)}", ""))
+        yield line_of((f"  {score.name} = {_number(score)}", "bold"), (f"   {_limits(score)}", ""))
     for line in _excerpt(sample, width):
-        yield _line(("  | ", "dim"), (line, ""))
+        yield line_of(("  | ", "dim"), (line, ""))
 
 
 def _excerpt(sample: DocumentOutcome, width: int | None) -> Iterator[str]:
@@ -299,34 +292,3 @@ def _limit(limits: Sequence[float], unit: str) -> str:
     from curation.report.numbers import NBSP, value
 
     return ", ".join(value(limit, unit).replace(NBSP, " ") for limit in limits) or "none"
-
-
-def _line(*cells: Cell, no_wrap: bool = False) -> Text:
-    from rich.text import Text
-
-    from curation.terminal import printable
-
-    line = Text(no_wrap=no_wrap or None)
-    for text, style in cells:
-        line.append(printable(text), style)
-    return line
-
-
-def _columns(rows: Sequence[Sequence[Cell]], *, left: int, last_left: bool = False) -> Iterator[Text]:
-    """Lines of aligned cells: the first `left` columns to the left, the others to the right, as wide as they are drawn."""
-    from rich.cells import cell_len
-
-    from curation.terminal import printable
-
-    cells = [[(printable(text), style) for text, style in row] for row in rows]
-    widths = [max(cell_len(text) for text, _ in column) for column in zip(*cells, strict=True)] if cells else []
-    for row in cells:
-        line = _line(no_wrap=True)
-        for i, ((text, style), width) in enumerate(zip(row, widths, strict=True)):
-            blanks = " " * (width - cell_len(text))
-            to_left = i < left or (last_left and i == len(row) - 1)
-            line.append("  " if i else "")
-            line.append("" if to_left else blanks)
-            line.append(text, style)
-            line.append(blanks if to_left and i < len(row) - 1 else "")
-        yield line
