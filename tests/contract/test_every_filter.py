@@ -7,6 +7,7 @@ name the text. A new filter is held to all of them by its entry in the registry 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import pickle
@@ -27,6 +28,7 @@ from pydantic import ValidationError
 
 from curation.filters import FILTERS
 from curation.ids import digest8
+from curation.new_filter import FILL_IN
 from curation.records import SHARD_SCHEMA
 from curation.steps import earlier_score, step_class
 from curation.verdicts import STAGES, Decision, Filter, StepConfig
@@ -129,6 +131,11 @@ def assert_same(name: str, texts: Sequence[str], found: list[Any], expected: lis
         assert left == right, f"{name}: {what}: text {text!r:.80}: {left} is not {right}"
 
 
+def told(what: str, places: Sequence[str]) -> str:
+    """A message with a line for each place."""
+    return "\n  ".join([f"{what}:", *places])
+
+
 def fingerprint(name: str, texts: Sequence[str]) -> str:
     """Digest of everything that the filter says about the texts."""
     return hashlib.sha256(repr(rows_of(*judge(name, batch_of(name, texts)))).encode()).hexdigest()
@@ -138,18 +145,36 @@ def fingerprint(name: str, texts: Sequence[str]) -> str:
 
 
 @ON_FILTERS
+def test_nothing_is_left_to_fill_in(name: str) -> None:
+    """What `corpusmill new-filter` leaves to a person has been written by one: module, golden cases, tests."""
+    module = Path(importlib.import_module(FILTERS[name].partition(":")[0]).__file__ or "")
+    tests = REPO / "tests/unit/curation/filters" / f"test_{name}.py"
+    sources = [*(sorted(module.parent.glob("*.py")) if module.name == "__init__.py" else [module]), tests]
+    left = [
+        f"{path.relative_to(REPO)}:{number}: {line.strip()}"
+        for path in [*sources, CASES / f"{name}.jsonl"]
+        if path.is_file()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if FILL_IN in line
+    ]
+
+    assert not left, told(f"{name}: in {len(left)} places there is still something to fill in", left)
+
+
+@ON_FILTERS
 def test_it_is_declared(name: str) -> None:
     """Name = registry key = module or package; a known stage; a summary in one sentence; columns that shards have."""
     kind = step_class(name)
 
-    assert kind.name == name == FILTERS[name].partition(":")[0].rpartition(".")[2]
+    assert kind.name == name == FILTERS[name].partition(":")[0].rpartition(".")[2], "name, key and module differ"
     assert kind.version >= 1
-    assert kind.stage in STAGES
-    assert kind.needs
-    assert {need for need in kind.needs if earlier_score(need) is None} <= set(SHARD_SCHEMA.names)
-    assert 20 <= len(kind.summary) <= 140
-    assert kind.summary.endswith(".")
-    assert "\n" not in kind.summary
+    assert kind.stage in STAGES, f"{name}: there is no stage {kind.stage!r}, only {', '.join(STAGES)}"
+    assert kind.needs, f"{name}: `needs` is empty; a filter of texts has needs = ('text',)"
+    columns = {need for need in kind.needs if earlier_score(need) is None}
+    assert columns <= set(SHARD_SCHEMA.names), f"{name}: no shard has {columns - set(SHARD_SCHEMA.names)}"
+    assert 20 <= len(kind.summary) <= 140, f"{name}: a summary of {len(kind.summary)} characters, expected 20 to 140"
+    assert kind.summary.endswith("."), f"{name}: the summary is one sentence, with its full stop: {kind.summary!r}"
+    assert "\n" not in kind.summary, f"{name}: the summary is one line"
 
 
 @ON_FILTERS
@@ -157,13 +182,13 @@ def test_reasons_are_a_closed_list(name: str) -> None:
     """Each reason is the name, a dot and a word, with one sentence that a stranger understands."""
     for reason, sentence in step_class(name).reasons.items():
         prefix, dot, why = reason.partition(".")
-        assert prefix == name
-        assert dot
-        assert why.replace("_", "").isalnum(), reason
-        assert why.islower(), reason
-        assert len(sentence.split()) >= 4, f"{reason}: {sentence!r}"
-        assert len(sentence) <= 160, f"{reason}: {sentence!r}"
-        assert "\n" not in sentence
+        assert prefix == name, f"{reason!r} must begin with `{name}.`"
+        assert dot, f"{reason!r} must be `{name}.` and a word"
+        assert why.replace("_", "").isalnum(), f"{reason!r}: letters, digits and _ behind the dot"
+        assert why.islower(), f"{reason!r}: small letters behind the dot"
+        assert len(sentence.split()) >= 4, f"{reason}: {sentence!r} says too little: four words at least"
+        assert len(sentence) <= 160, f"{reason}: {sentence!r} has {len(sentence)} characters, 160 at most"
+        assert "\n" not in sentence, f"{reason}: {sentence!r} is more than one line"
 
 
 @ON_FILTERS
@@ -172,13 +197,14 @@ def test_scores_are_declared(name: str) -> None:
     made = make(name)
     names = [score.name for score in made.score_columns]
 
-    assert names
-    assert len(set(names)) == len(names)
-    assert not {"keep", "reason"} & set(names)
-    assert all(score.unit and score.what for score in made.score_columns)
+    assert names, f"{name}: no score columns; what it decides by must be stored"
+    assert len(set(names)) == len(names), f"{name}: a score stands twice in {names}"
+    assert not {"keep", "reason"} & set(names), f"{name}: `keep` and `reason` are columns of every verdict"
+    bare = [score.name for score in made.score_columns if not (score.unit and score.what)]
+    assert not bare, f"{name}: scores without a unit or a meaning: {bare}"
     thresholds = made.thresholds()
     assert set(thresholds) <= set(names), f"{name}: thresholds of unknown scores {set(thresholds) - set(names)}"
-    assert all(np.isfinite(value) for values in thresholds.values() for value in values)
+    assert all(np.isfinite(value) for values in thresholds.values() for value in values), thresholds
 
 
 # -- the config ------------------------------------------------------------------------------------
@@ -247,8 +273,8 @@ def test_every_setting_is_part_of_the_digest(name: str) -> None:
     kind = step_class(name).Config
     digests = {digest8(config.model_dump(mode="json")) for _, config in alternatives(kind)}
 
-    assert len(digests) == len(kind.model_fields)
-    assert digest8(kind().model_dump(mode="json")) not in digests
+    assert len(digests) == len(kind.model_fields), f"{name}: two settings change the digest alike"
+    assert digest8(kind().model_dump(mode="json")) not in digests, f"{name}: a setting does not change the digest"
 
 
 @ON_FILTERS
@@ -266,8 +292,13 @@ def test_thresholds_do_not_touch_scores(name: str) -> None:
         if digest8(dict(other.score_config())) != digest8(dict(plain.score_config())):
             continue
         thresholds += 1
-        assert other.score(batch).equals(expected), f"{name}: the threshold {field} changes scores"
-    assert thresholds or not kind.Config.model_fields
+        assert other.score(batch).equals(expected), (
+            f"{name}: `score` gives other scores where {field} differs. A threshold belongs into `decide`; if {field} is "
+            "none, return it in `score_config`."
+        )
+    assert thresholds or not kind.Config.model_fields, (
+        f"{name}: every setting is in score_config, so none is a threshold"
+    )
 
 
 # -- what it says about texts ----------------------------------------------------------------------
@@ -281,10 +312,12 @@ def test_same_rows_and_declared_types(name: str) -> None:
     scores, decision = judge(name, batch_of(name, texts))
 
     declared = [(score.name, score.type) for score in make(name).score_columns]
-    assert list(zip(scores.schema.names, scores.schema.types, strict=True)) == declared
-    assert scores.num_rows == len(texts) == len(decision.keep) == len(decision.reason)
-    assert decision.keep.dtype == np.bool_
-    assert decision.reason.dtype == np.int16
+    found = list(zip(scores.schema.names, scores.schema.types, strict=True))
+    assert found == declared, f"{name}: `score` gives other columns than `score_columns` says"
+    rows = (scores.num_rows, len(decision.keep), len(decision.reason))
+    assert rows == (len(texts),) * 3, f"{name}: {len(texts)} documents, but {rows} scores, verdicts, reasons"
+    assert decision.keep.dtype == np.bool_, f"{name}: keep is {decision.keep.dtype}, not bool"
+    assert decision.reason.dtype == np.int16, f"{name}: reason is {decision.reason.dtype}, not int16"
     backwards = rows_of(*judge(name, batch_of(name, texts[::-1])))
     assert_same(name, texts, backwards[::-1], rows_of(scores, decision), "documents in reverse order")
 
@@ -348,7 +381,7 @@ def test_an_empty_batch(name: str) -> None:
     scores, decision = judge(name, batch_of(name, []))
 
     assert scores.num_rows == len(decision.keep) == len(decision.reason) == 0
-    assert scores.schema.types == [score.type for score in make(name).score_columns]
+    assert scores.schema.types == [score.type for score in make(name).score_columns], f"{name}: types of no documents"
 
 
 @ON_FILTERS
@@ -378,20 +411,20 @@ def test_twice_the_same(name: str) -> None:
 
 OTHER_PROCESS = """
 import sys
-from curation.filters import FILTERS
 from tests.contract.test_every_filter import fingerprint, texts_for
-for name in FILTERS:
+for name in sys.argv[1:]:
     print(name, fingerprint(name, texts_for(name)))
 """
 
 
 @pytest.fixture(scope="session")
-def elsewhere() -> dict[str, str]:
-    """What every filter says in another process, with another order of hashes and other threads."""
+def elsewhere(request: pytest.FixtureRequest) -> dict[str, str]:
+    """What the filters that are tested say in another process, with another order of hashes and other threads."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    names = [item.callspec.params["name"] for item in items if "elsewhere" in item.fixturenames]
     environment = {**os.environ, "PYTHONHASHSEED": "12345", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPO)}
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS], cwd=REPO, env=environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", OTHER_PROCESS, *names]
+    done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(line.split() for line in done.stdout.splitlines())
 
@@ -406,8 +439,11 @@ def test_the_same_in_another_process(name: str, elsewhere: dict[str, str]) -> No
 def test_every_reason_is_reached(name: str) -> None:
     """Each declared reason is the verdict of a golden case: a rule that never fires is found here."""
     reached = {case["reason"] for case in golden(name)} - {None}
+    declared = set(step_class(name).reasons)
 
-    assert reached == set(step_class(name).reasons), f"{name}: {set(step_class(name).reasons) ^ reached}"
+    never = [f"{reason}: no golden case is dropped for it" for reason in sorted(declared - reached)]
+    unknown = [f"{reason}: a golden case names it, the filter does not" for reason in sorted(reached - declared)]
+    assert not never + unknown, told(f"{name}: reasons and tests/golden/cases/{name}.jsonl do not fit", never + unknown)
 
 
 @ON_FILTERS
