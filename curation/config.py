@@ -36,6 +36,7 @@ __all__ = [
     "checked_model",
     "load_config",
     "parse_config",
+    "place_paths",
     "shipped_config",
     "yaml_mapping",
 ]
@@ -117,10 +118,10 @@ def load_config(source: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """
     path, text = _read(source)
     data = yaml_mapping(text, str(path))
-    _place_paths(data, path.absolute().parent)
+    place_paths(data, path.absolute().parent)
     for override in overrides:
         _apply_override(data, override)
-    _place_paths(data, Path.cwd())
+    place_paths(data, Path.cwd())
     config = _complete(data, str(path))
     if config.top.pack is not None:
         _check_tokenizers(config.top.pack)
@@ -212,7 +213,7 @@ def _complete(data: dict[str, Any], where: str) -> RunConfig:
     return RunConfig(top=top, steps=steps)
 
 
-def _place_paths(data: Mapping[str, Any], folder: Path) -> None:
+def place_paths(data: Mapping[str, Any], folder: Path) -> None:
     """Make the relative paths of tokenizers and in settings of steps absolute, in the plain data."""
     pack = data.get("pack")
     for key in ("tokenizer", "trainer"):
