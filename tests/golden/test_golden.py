@@ -104,7 +104,8 @@ def test_every_step_has_cases(step: str) -> None:
 
     lines = "\n  ".join([f"{step}: tests/golden/cases/{step}.jsonl lacks something:", *missing])
     example = "" if step in DATA_SET_STEPS else f"\nA case is one line, such as\n  {example_of(step)}"
-    assert not missing, lines + example
+    if missing:
+        pytest.fail(lines + example, pytrace=False)
 
 
 def example_of(step: str) -> str:
@@ -134,10 +135,12 @@ def test_filter(step: str, case: dict[str, Any]) -> None:
 
     found = (bool(decision.keep[0]), decision.reason_array(list(judge.reasons)).to_pylist()[0])
     row = scores.to_pylist()[0]
-    assert found == (case["keep"], case["reason"]), (
-        f"{step}-{case['id']}: a person says {said(case['keep'], case['reason'])}, the filter {said(*found)}\n"
-        f"  why: {case['why']}\n  scores: {row}\n  thresholds: {dict(judge.thresholds())}"
-    )
+    if found != (case["keep"], case["reason"]):
+        pytest.fail(
+            f"{step}-{case['id']}: a person says {said(case['keep'], case['reason'])}, the filter {said(*found)}\n"
+            f"  why: {case['why']}\n  scores: {row}\n  thresholds: {dict(judge.thresholds())}",
+            pytrace=False,
+        )
     wrong = {name: row[name] for name, value in case.get("scores", {}).items() if differs(row[name], value)}
     assert not wrong, (
         f"{step}-{case['id']}: scores are not as a person counted them: {wrong}, expected {case['scores']}\n"
