@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from curation.errors import ConfigError, nearest
 from curation.export_config import ExportConfig
 from curation.ids import digest8
+from curation.impact.config import ImpactConfig
 from curation.ingest.config import IngestConfig
 from curation.pack_config import PackConfig
 from curation.steps import STEPS, step_class
@@ -65,6 +66,8 @@ class TopLevel(BaseModel):
     """Left out: the run ends with verdicts and the report, without a token file."""
     export: ExportConfig | None = None
     """Left out: texts are exported by `corpusmill export` alone. Needs the step `language`."""
+    impact: ImpactConfig | None = None
+    """How much a change of this config or of the code may move, see `corpusmill impact`. Decides nothing in a run."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,8 @@ class RunConfig:
     steps: tuple[Step, ...]
 
     def resolved(self) -> dict[str, Any]:
-        """The whole configuration as plain data, every default filled in."""
-        data = self.top.model_dump(mode="json")
+        """The whole configuration of a run as plain data, every default filled in: without `impact`, which no run reads."""
+        data = self.top.model_dump(mode="json", exclude={"impact"})
         data["steps"] = [{step.name: step.config.model_dump(mode="json")} for step in self.steps]
         return data
 

@@ -7,8 +7,8 @@ the order of shards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.impact.facts import KEPT, Outcome
 from curation.impact.figure_types import MEASURES
 
 __all__ = ["Cells", "cells_of"]
@@ -49,9 +50,23 @@ class Cells:
     """Documents by place of stratum"""
     weighted: bool
     """Whether weights or strata differ"""
+    outcomes: Sequence[Outcome]
+    """By number"""
 
     def __len__(self) -> int:
         return len(self.heaviest)
+
+    def only(self, rows: Mask) -> Cells:
+        """Some of the cells. Their strata are those of the whole sample: how many of one lie within is chance as well."""
+        return replace(
+            self,
+            keys={key: values[rows] for key, values in self.keys.items()},
+            counts=self.counts[:, rows],
+            amounts=self.amounts[:, rows],
+            squares=self.squares[:, :, rows],
+            heaviest=self.heaviest[rows],
+            strata=self.strata[rows],
+        )
 
     def where(self, key: str, name: str) -> Mask:
         """Cells of one language, source, length or label."""
@@ -59,17 +74,33 @@ class Cells:
         found: Mask = self.keys[key] == (names.index(name) if name in names else -2)
         return found
 
-    def outcome(self, side: str, numbers: Sequence[int]) -> Mask:
-        """Cells whose outcome on a side, `before` or `after`, is one of these."""
-        found: Mask = np.isin(self.keys[side], np.asarray(numbers, np.int64))
+    @property
+    def all(self) -> Mask:
+        return np.ones(len(self), np.bool_)
+
+    def kept(self, side: str) -> Mask:
+        """Cells that are kept on a side, `before` or `after`."""
+        return self._with(side, lambda outcome: outcome == KEPT)
+
+    def dropped_by(self, side: str, step: str) -> Mask:
+        """Cells that a step drops on a side."""
+        return self._with(side, lambda outcome: outcome.step == step)
+
+    def dropped_for(self, side: str, reason: str) -> Mask:
+        """Cells that are dropped for a reason on a side."""
+        return self._with(side, lambda outcome: outcome.reason == reason)
+
+    def _with(self, side: str, holds: Callable[[Outcome], bool]) -> Mask:
+        fitting = np.array([holds(outcome) for outcome in self.outcomes], np.bool_)
+        found: Mask = fitting[self.keys[side]]
         return found
 
 
-def cells_of(documents: pa.Table, outcomes: int) -> Cells:
+def cells_of(documents: pa.Table, outcomes: Sequence[Outcome]) -> Cells:
     """Sum up the documents of a comparison (DOCUMENTS_SCHEMA).
 
     Args:
-        outcomes: how many there are.
+        outcomes: by number.
 
     Raises:
         InputError: a weight is not a positive finite number, a length is negative, an outcome has no number.
@@ -88,11 +119,17 @@ def cells_of(documents: pa.Table, outcomes: int) -> Cells:
     weights = documents.column("weight").to_numpy().astype(np.float64)
     lengths = [documents.column(name).to_numpy() for name in MEASURES[1:]]
     measures = np.stack([np.ones(len(weights), np.int64), *lengths]).astype(np.int64)
-    _check(documents, weights, measures, keys, outcomes)
-    return _summed(keys, names, weights, measures)
+    _check(documents, weights, measures, keys, len(outcomes))
+    return _summed(keys, names, weights, measures, outcomes)
 
 
-def _summed(keys: dict[str, Ints], names: dict[str, Sequence[str]], weights: Floats, measures: Ints) -> Cells:
+def _summed(
+    keys: dict[str, Ints],
+    names: dict[str, Sequence[str]],
+    weights: Floats,
+    measures: Ints,
+    outcomes: Sequence[Outcome],
+) -> Cells:
     first, place = _combinations(keys)
     n = len(first)
     weighed = weights * measures
@@ -106,7 +143,7 @@ def _summed(keys: dict[str, Ints], names: dict[str, Sequence[str]], weights: Flo
     cell_keys = {key: values[first] for key, values in keys.items()}
     strata, sizes = _strata(cell_keys["stratum"], counts[0])
     weighted = bool(len(weights)) and (len(sizes) > 1 or bool((weights != 1).any()))
-    return Cells(cell_keys, names, counts, amounts, squares, heaviest, strata, sizes, weighted)
+    return Cells(cell_keys, names, counts, amounts, squares, heaviest, strata, sizes, weighted, outcomes)
 
 
 def _combinations(keys: dict[str, Ints]) -> tuple[Ints, Ints]:

@@ -53,11 +53,11 @@ class Ratios:
 
     cells: Cells
 
-    def part(self, top: Rows, bottom: Rows | None, measure: str = "documents", *, within: bool = True) -> Part:
+    def part(self, top: Rows, bottom: Rows | None, measure: str = "documents", *, could: Rows | None = None) -> Part:
         """Some of the sample, and its share of `bottom` in the same measure.
 
         Args:
-            within: `top` is a part of `bottom`; else the share is a rate.
+            could: `top` is no part of `bottom`, so its share is a rate; see there.
         """
         place = MEASURES.index(measure)
         chosen = np.asarray(top, np.int64)
@@ -65,7 +65,7 @@ class Ratios:
         amount = float((self.cells.amounts[place] * chosen).sum()) if self.cells.weighted else float(count)
         share = None
         if bottom is not None:
-            share = self.share(top, bottom, measure) if within else self.rate(top, bottom, measure)
+            share = self.share(top, bottom, measure) if could is None else self.rate(top, bottom, measure, could=could)
         return Part(count, amount, share)
 
     def share(self, top: Rows, bottom: Rows, measure: str = "documents") -> Estimate | None:
@@ -76,7 +76,7 @@ class Ratios:
         if ratio.measure == 0 and not self.cells.weighted:
             low, high = wilson(round(ratio.numerator), round(ratio.denominator), SIGMAS)
             return Estimate(ratio.value, low, high)
-        one_more = self._heavy(ratio)
+        one_more = self._heavy(ratio, bottom)
         spread = ratio.numerator * (1 - ratio.value)  # of whole documents that weigh 1
         weight = (self._cross(ratio, ratio) + one_more**2) / (spread + one_more)
         # As many documents alike vary as much; no more information than there is in one document, and never none.
@@ -84,12 +84,19 @@ class Ratios:
         low, high = wilson(ratio.value * alike, alike, SIGMAS)
         return Estimate(ratio.value, min(low, ratio.value), max(high, ratio.value))
 
-    def rate(self, top: Rows, bottom: Rows, measure: str = "documents", of: str | None = None) -> Estimate | None:
-        """Sum of `top` by sum of `bottom`, which may be in another measure; None by nothing."""
+    def rate(
+        self, top: Rows, bottom: Rows, measure: str = "documents", *, could: Rows, of: str | None = None
+    ) -> Estimate | None:
+        """Sum of `top` by sum of `bottom`, which may be in another measure; None by nothing.
+
+        Args:
+            could: all that `top` might be: what one more change may weigh, even if there is none.
+            of: measure of `bottom`.
+        """
         ratio = self._ratio(top, bottom, measure, of or measure)
         if ratio is None:
             return None
-        one_more = self._heavy(ratio)
+        one_more = self._heavy(ratio, could)
         weight = (self._cross(ratio, ratio) + one_more**2) / (ratio.numerator + one_more)
         half = SQUARE * weight / ratio.denominator / 2
         reach = math.sqrt(2 * half * ratio.value + half * half)
@@ -97,14 +104,14 @@ class Ratios:
         return Estimate(ratio.value, min(max(0.0, low), ratio.value), max(high, ratio.value))
 
     def difference(
-        self, plus: Rows, minus: Rows, bottom: Rows, measure: str = "documents", *, within: bool = True
+        self, plus: Rows, minus: Rows, bottom: Rows, measure: str = "documents", *, could: Rows | None = None
     ) -> Estimate | None:
         """Ratio of `plus` less ratio of `minus`, both by `bottom`; no document is in both.
 
         Args:
-            within: both are parts of `bottom`; else `plus` is a rate.
+            could: `plus` is no part of `bottom`, as `minus` is, so it is a rate; see there.
         """
-        more = self.share(plus, bottom, measure) if within else self.rate(plus, bottom, measure)
+        more = self.share(plus, bottom, measure) if could is None else self.rate(plus, bottom, measure, could=could)
         less = self.share(minus, bottom, measure)
         both = self._ratio(plus, bottom, measure, measure), self._ratio(minus, bottom, measure, measure)
         if more is None or less is None or both[0] is None or both[1] is None:
@@ -141,10 +148,12 @@ class Ratios:
         found = float((within * np.where(lone, 1.0, n / np.maximum(n - 1, 1))).sum())
         return max(found, 0.0) if one is other else found
 
-    def _heavy(self, ratio: _Ratio) -> float:
+    def _heavy(self, ratio: _Ratio, could: Rows) -> float:
         """What one more change may weigh: the heaviest document of those in question; of characters or tokens as much as
         the document that a character lies in, on average, since the longest document of all would say nothing."""
-        rows = (ratio.top != 0) | (ratio.bottom != 0)
+        rows = (ratio.top != 0) | (np.asarray(could) != 0)
+        if not rows.any():
+            rows = ratio.bottom != 0
         if ratio.measure == 0:
             return float(self.cells.heaviest[rows].max())
         amount = float(self.cells.amounts[ratio.measure][rows].sum())

@@ -36,6 +36,7 @@ __all__ = [
     "hits_of",
     "identity",
     "known_shares",
+    "off_by_settings",
     "off_reasons",
     "table_rows",
 ]
@@ -108,10 +109,21 @@ def off_reasons(step: Step, marker: Mapping[str, Any]) -> set[str]:
     if own is not None:
         return off | set(own)
     hits = hits_of(step.name, marker.get("facts", {}))
+    return off | off_by_settings(step.config.model_dump(mode="json"), step.reasons, hits)
+
+
+def off_by_settings(
+    settings: Mapping[str, Any], reasons: Iterable[str], hits: Mapping[str, int] | None = None
+) -> set[str]:
+    """Those of a step's reasons that its settings alone show to be off, whatever version of it ran; see `off_reasons`.
+
+    Args:
+        hits: as `hits_of` gives them; a step that counts its rules counts those that are on.
+    """
     if hits is not None:
-        return off | {reason for reason in step.reasons if reason not in hits}
-    settings = step.config.model_dump(mode="json")
-    for reason in step.reasons:
+        return {reason for reason in reasons if reason not in hits}
+    off = set()
+    for reason in reasons:
         words = reason.partition(".")[2].split("_")
         names = {"_".join(words), words[-1]}
         if any(_is_off(settings[name]) for name in names if name in settings):
