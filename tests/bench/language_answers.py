@@ -24,7 +24,7 @@ from quality_models.langdetect_profiles import read_profiles
 from quality_models.language_codes import to_iso639_3
 from quality_models.language_models import CORPUSMILL, lid176
 
-__all__ = ["Answer", "answers", "batches", "without", "without_languages"]
+__all__ = ["Answer", "answer_of", "answers", "batches", "without", "without_languages"]
 
 BATCH_ROWS = 512
 
@@ -55,10 +55,11 @@ def answers(texts: Sequence[str], voters: Sequence[str] | None = None) -> list[A
     """What the filter says of texts, with its default voters or others."""
     config = LanguageConfig() if voters is None else LanguageConfig(voters=tuple(voters))
     made = Language(config)
-    return [_answer(row) for batch in batches(texts) for row in made.score(batch).to_pylist()]
+    return [answer_of(row) for batch in batches(texts) for row in made.score(batch).to_pylist()]
 
 
-def _answer(row: dict[str, Any]) -> Answer:
+def answer_of(row: dict[str, Any]) -> Answer:
+    """An answer from a row of scores."""
     lines = [span["language"] for span in row["spans"] for _ in range(span["first"], span["end"])]
     shares: dict[str, float] = {}
     for one in row["shares"]:
