@@ -1,4 +1,5 @@
-"""What a step's section says of how often its rules fire: never, more than usual, or not at all because they are off."""
+"""What a step's section says of how often its rules fire: never, more or less than usual, or not
+at all because they are off."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ __all__ = ["RuleMarks", "rule_marks"]
 
 LOOKED_ENOUGH = 1000
 """Documents after which a rule that never fired is worth naming."""
-_WORDS = {"never": "never fired", "often": "more than usual"}
+_WORDS = {"never": "never fired", "often": "more than usual", "seldom": "less than usual"}
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""Rules that take nothing, or ten times their usual share: named when a run is done, whatever filter they are of.
+"""Rules that take nothing, ten times their usual share or less than a tenth of it: named when a run is done, of any filter.
 
-A rule that never fires on a large crawl is often broken (a column that was renamed, a score that is null); one that fires
-far more often than usual is often a crawl that is broken (another extraction, another encoding) or a limit that does not
-fit a language. What is usual say earlier finished runs under the same root with the same settings of the step and other
-inputs, or else `usual_shares.tsv`: counted by tools/make_usual_shares.py on crawl-like text with the shipped config.
+A rule that never fires on a large crawl is often broken (a column that was renamed, a score that is null), or for a part of
+the documents if it fires far less often than usual; one that fires far more often than usual is often a crawl that is broken
+(another extraction, another encoding) or a limit that does not fit a language. What is usual say earlier finished runs under
+the same root with the same settings of the step and other inputs, or else `usual_shares.tsv`: counted by
+tools/make_usual_shares.py on crawl-like text with the shipped config.
 
 An alarm is raised only where chance does not explain it: both shares are taken with Wilson's bounds (3 sigma). What was
 found is written into the run once, so that later runs do not change what its report says. Costs a look at the markers of
@@ -31,9 +32,10 @@ FILE = "usual.json"
 """In the run's report folder."""
 SIGMAS = 3.0
 TIMES = 10
-"""The usual share from which on a rule is named."""
+"""The usual share from which on a rule is named; as many parts of it below which it is named as well."""
 LEAST_EXPECTED = 20
-"""Documents that a rule should have taken before it is worth a word that it took none; by chance less than 1 in 10^8."""
+"""Documents that a rule should have taken before it is worth a word that it took none, which by chance it does less often than
+once in 10^8, or less than a tenth."""
 LEAST_FIRED = 20
 """Fewer documents are never too many."""
 MAX_NAMED = 12
@@ -117,6 +119,11 @@ def _sentence(kind: str, source: str, found: Sequence[tuple[str, str]], document
             f"Fired on none of {n}: {names}. Usual is the share in {source}. Look whether the scores are there, and whether "
             "the documents are what they should be: another field than the text, or an input that was cleaned before."
         )
+    if kind == "seldom":
+        return (
+            f"Fired less than a tenth as often as usual, of {n}: {names}. Usual is the share in {source}. Look whether "
+            "the scores are there for all documents, and whether the input was cleaned before, or another rule takes them now."
+        )
     return (
         f"Fired more than {TIMES} times as often as usual, of {n}: {names}. Usual is the share in {source}. Look at their "
         "samples: other documents than usual, a broken extraction, or a limit that does not fit the language."
@@ -124,17 +131,26 @@ def _sentence(kind: str, source: str, found: Sequence[tuple[str, str]], document
 
 
 def compare(n: int, documents: int, usual: Known) -> tuple[str, str]:
-    """`never` or `often` with the numbers in words, if a rule took none where many are usual, or far more than usual.
+    """`never`, `seldom` or `often` with the numbers in words, if a rule took none where many are usual, less than a tenth of
+    what is usual, or more than ten times as much.
 
     Two empty strings if it took what may be chance.
     """
     low, high = wilson(usual.fired, usual.documents, SIGMAS)
-    if n == 0 and low * documents >= LEAST_EXPECTED:
-        return "never", f"usual: {_share(usual)}, about {count(documents * usual.fired / usual.documents)}"
-    if n >= LEAST_FIRED and wilson(n, documents, SIGMAS)[0] > TIMES * high:
-        part = share(n, documents).replace(NBSP, " ")
+    expected = low * documents
+    if n == 0 and expected >= LEAST_EXPECTED:
+        return "never", f"usual: {_share(usual)}, about {_expected(documents, usual)}"
+    least, most = wilson(n, documents, SIGMAS)
+    part = share(n, documents).replace(NBSP, " ")
+    if expected >= LEAST_EXPECTED and TIMES * most < low:
+        return "seldom", f"{count(n)}, {part}; usual: {_share(usual)}, about {_expected(documents, usual)}"
+    if n >= LEAST_FIRED and least > TIMES * high:
         return "often", f"{count(n)}, {part}; usual: {_share(usual)}"
     return "", ""
+
+
+def _expected(documents: int, usual: Known) -> str:
+    return count(documents * usual.fired / usual.documents)
 
 
 def _share(usual: Known) -> str:

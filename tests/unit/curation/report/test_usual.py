@@ -1,4 +1,4 @@
-"""Rules that take nothing, or ten times as many as usual: named where chance does not explain it, and only there."""
+"""Rules that take nothing, ten times as many as usual or less than a tenth: named where chance does not explain it, and only there."""
 
 from __future__ import annotations
 
@@ -116,6 +116,13 @@ def found(pipeline: Pipeline, step: str = "watched") -> dict[str, Any]:
         (19, 100, (0, 100_000), ""),  # a handful
         (25, 100, (0, 100_000), "often"),
         (25, 100, (0, 100), ""),  # a share that a hundred documents do not say
+        (10, 10_000, (500, 10_000), "seldom"),
+        (50, 10_000, (500, 10_000), ""),  # exactly a tenth
+        (40, 10_000, (500, 10_000), ""),  # less, but by chance
+        (1, 10_000, (500, 10_000), "seldom"),
+        (1, 400, (9_000, 10_000), "seldom"),
+        (1, 20, (9_000, 10_000), ""),  # 18 expected
+        (1, 100_000, (3, 10_000), ""),  # a share that three documents say
         (0, 0, (500, 10_000), ""),
         (0, 0, (0, 0), ""),
     ],
@@ -167,6 +174,21 @@ def test_a_rule_that_fires_ten_times_as_often_is_named(tmp_path: Path, monkeypat
         in alarm["text"]
     )
     assert page.exists()
+
+
+def test_a_rule_that_fires_a_tenth_as_often_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its numbers, where usual comes from and what to look at; on its line of the page it is marked."""
+    pipeline = done(tmp_path, [texts(2, 998)])
+    with table(monkeypatch, tmp_path, (Watched(WatchedConfig()), marker({"watched.too_long": 4000}, 10_000))):
+        funnel = finish_run(pipeline)
+    (alarm,) = funnel["alarms"]
+    assert (alarm["step"], alarm["reasons"]) == ("watched", ["watched.too_long"])
+    assert alarm["text"].startswith(
+        "Fired less than a tenth as often as usual, of 1,000 documents: watched.too_long (2, 0.2 %; usual: 40.0 %, about 400). "
+        "Usual is the share in 10,000 documents of the crawl that the shipped shares are of."
+    )
+    page = (pipeline.run.report / "report.html").read_text(encoding="utf-8")
+    assert "less than usual</span>" in page
 
 
 def test_nothing_is_said_of_what_is_usual(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
