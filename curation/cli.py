@@ -26,6 +26,7 @@ from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export
 from curation.job_command import add_judge, add_run
 from curation.mask_command import add_mask
+from curation.new_filter_command import add_new_filter
 from curation.parity_command import add_parity
 from curation.progress_command import add_progress
 from curation.rescore_command import add_rescore
@@ -65,6 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
         add_calibrate,
         add_train_ngram,
         add_train_safety,
+        add_new_filter,
     ):
         add(commands)
     return parser
