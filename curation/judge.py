@@ -98,9 +98,10 @@ def _judge_one(
         try:
             if isinstance(step, DataSetStep):
                 decision, scores = step.verdicts(shard_index, context_of(run, placed, shards, memory_mb))
+                scored = int(alive.sum())
             else:
                 assert isinstance(step, Filter)
-                scores = _scores(run, placed, step, shard, alive)
+                scores, scored = _scores(run, placed, step, shard, alive)
                 decision = step.decide(scores)
         except CorpusmillError:
             raise
@@ -113,6 +114,7 @@ def _judge_one(
     marker = {
         "rows": shard.rows,
         **_counts(shard, alive, decision, list(step.reasons)),
+        "scored": scored,
         "shard_sha256": shard.sha256,
         "verdict_sha256": file_sha256(path),
         **used,
@@ -156,18 +158,22 @@ def _text_bytes(shard: Shard) -> npt.NDArray[np.int64]:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-def _scores(run: Run, placed: PlacedStep, step: Filter, shard: Shard, alive: Mask) -> pa.RecordBatch:
-    """Scores of the living rows: taken over where an earlier config of this step has them, else computed."""
+def _scores(run: Run, placed: PlacedStep, step: Filter, shard: Shard, alive: Mask) -> tuple[pa.RecordBatch, int]:
+    """Scores of the living rows: taken over where an earlier config of this step has them, else computed.
+
+    Returns:
+        The scores, and how many documents they were computed of.
+    """
     schema = pa.schema([(score.name, score.type) for score in step.score_columns])
     known = _earlier_scores(run, placed, shard)
     missing = alive.copy() if known is None else alive & ~known[0]
     fresh = pa.Table.from_batches(_score_rows(placed, step, shard, missing, schema), schema=schema)
     if known is None:
-        return _one_batch(fresh, schema)
+        return _one_batch(fresh, schema), fresh.num_rows
     # Rows of `both` are the earlier file's rows followed by the fresh ones; pick each living row from its place.
     both = pa.concat_tables([known[1], fresh])
     place = np.where(missing, shard.rows + np.cumsum(missing) - 1, np.arange(shard.rows))
-    return _one_batch(both.take(pa.array(place[alive])), schema)
+    return _one_batch(both.take(pa.array(place[alive])), schema), fresh.num_rows
 
 
 def _one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

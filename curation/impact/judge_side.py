@@ -1,0 +1,180 @@
+"""One side judges the sample: an ordinary run of its own, named by all that decides its result.
+
+A side of this code runs in this process, one of other code as that code's own command line in another. What earlier runs
+have done is linked in first (`curation.impact.seeds`), so that a moved threshold decides anew from saved scores. The same
+side over the same sample is done once: the second time costs a look at its files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from curation.config import RunConfig, parse_config
+from curation.errors import ConfigError, RunError
+from curation.ids import digest8
+from curation.impact.code import environment_digest
+from curation.impact.inputs import Sample
+from curation.impact.locks import waiting_lock
+from curation.impact.seeds import CODE_FILE, Made, is_finished, seed
+from curation.impact.sides import Side
+from curation.launch import Progress, drive, start_run
+from curation.run import write_json
+
+__all__ = ["judge_side", "made_with", "run_id_of"]
+
+log = logging.getLogger("corpusmill")
+
+LAST_LINES = 15
+"""Of what the other code said before it failed."""
+SMALL_BYTES = 32 * 2**20
+"""Below this much text, starting workers takes longer than their work: one process does it all."""
+_OTHER_CODE = """
+import json, sys
+tree, commands = json.load(sys.stdin)
+sys.path.insert(0, tree)
+import curation.cli
+if not curation.cli.__file__.startswith(tree):
+    sys.exit(f"another curation was imported: {curation.cli.__file__}")
+for command in commands:
+    code = curation.cli.main(command)
+    if code:
+        sys.exit(code)
+"""
+"""Runs commands of the code in a folder, in one process, after making sure that it is that code."""
+
+
+def made_with(side: Side, sample: Sample) -> Made:
+    """What decides what a side's run may take over."""
+    told = f"{sample.folder}\0{sample.sha256}"
+    return Made(told, _ingest_settings(side), environment_digest(), side.code)
+
+
+def run_id_of(side: Side, sample: Sample) -> str:
+    """The run's id: equal for equal code, config and sample."""
+    made = made_with(side, sample)
+    settings = parse_settings(side)
+    name = str(settings.pop("name", "run"))
+    decides = [made.sample, made.environment, made.code.ingest, dict(made.code.steps), settings, side.tree is None]
+    digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    safe = "".join(char if char.isascii() and char.isalnum() else "-" for char in name).strip("-").lower()
+    return f"{safe[:40] or 'run'}-{digest}"
+
+
+def parse_settings(side: Side) -> dict[str, Any]:
+    """The side's config as plain data."""
+    from curation.config import yaml_mapping
+
+    return yaml_mapping(side.text, side.label)
+
+
+def _ingest_settings(side: Side) -> str:
+    """Digest of the settings that decide what the documents are; empty where only other code understands them."""
+    try:
+        config = side.config or parse_config(_only_ingest(side), side.label)
+    except ConfigError:
+        return ""
+    return digest8(config.top.ingest.model_dump(mode="json", exclude={"max_quarantine_share", "max_damaged_share"}))
+
+
+def _only_ingest(side: Side) -> str:
+    return json.dumps({"ingest": parse_settings(side).get("ingest") or {}})
+
+
+def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, progress: Progress | None = None) -> Path:
+    """Judge the sample, unless this very side has judged it already; returns the run's folder.
+
+    Two commands at once: the second waits for the first.
+
+    Args:
+        root: folder of all runs; what `impact` keeps lies in its folder `impact`.
+
+    Raises:
+        CorpusmillError: the sample, the config or the other code will not do.
+    """
+    own = root.resolve() / "impact"
+    run_id = run_id_of(side, sample)
+    folder = own / "runs" / run_id
+    with waiting_lock(own, run_id):
+        if not is_finished(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            made = made_with(side, sample)
+            if Made.read(folder) != made:
+                made.write(folder)
+            seed(folder, own / "runs", made)
+            used = 1 if sample.bytes < SMALL_BYTES else workers
+            if side.config is not None:
+                _judge_here(side.config, sample, own, run_id, used, progress)
+            else:
+                _judge_there(side, sample, own, run_id, used)
+            if not is_finished(folder):
+                raise RunError(
+                    f"{side.label} has judged the sample, but {folder} is not whole. Delete it and try again."
+                )
+        os.utime(folder / CODE_FILE)  # the run was of use: those that were not for the longest time are deleted first
+    return folder
+
+
+def _judge_here(
+    config: RunConfig, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None
+) -> None:
+    """Run in this process; there is no report, since the sheet tells more."""
+    from curation.funnel import build_funnel
+
+    pipeline = start_run(config, sample.files, own, run_id=run_id, workers=workers)
+    drive(pipeline, workers=workers, progress=progress)
+    write_json(pipeline.run.report / "funnel.json", build_funnel(pipeline))
+    pipeline.run.update(state="done", error=None)
+
+
+def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: int) -> None:
+    """Run the command line of the other code, which knows nothing of this module.
+
+    Raises:
+        ConfigError: it does not understand its config.
+        RunError: it failed; the message ends with what it said last.
+    """
+    assert side.tree is not None
+    folder = own / "runs" / run_id
+    config = folder / "logs" / "config-as-given.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(side.text, encoding="utf-8")
+    run = ["run", str(config), "--input", *sample.files, "--root", str(own), "--run", run_id]
+    commands = [[*run, "--workers", str(workers), "--quiet"]]
+    code, said = _run_there(side.tree, commands, folder / "logs" / "other-code.log")
+    if code != 0:
+        last = "\n".join(f"  {line}" for line in said.splitlines()[-LAST_LINES:])
+        kind = ConfigError if code == ConfigError.exit_code else RunError
+        raise kind(
+            f"the code of {side.label} did not judge the sample (exit status {code}). It said last:\n{last}\n"
+            f"All it said: {folder / 'logs' / 'other-code.log'}. Choose another base, or give --base a config."
+        )
+
+
+def _run_there(tree: Path, commands: Sequence[Sequence[str]], log_file: Path) -> tuple[int, str]:
+    """Run commands of the code in `tree`; returns the exit status and what was said."""
+    with log_file.open("w+b") as said:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _OTHER_CODE],
+            input=json.dumps([str(tree), commands]).encode(),
+            cwd=tree,
+            env=_environment(tree),
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        said.seek(0)
+        return done.returncode, said.read().decode(errors="replace")
+
+
+def _environment(tree: Path) -> Mapping[str, str]:
+    """Of the other code: its own modules before all others, in its workers too."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("CORPUSMILL_")}
+    return {**inherited, "PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore"}

@@ -1,0 +1,57 @@
+"""What `impact` keeps for the next time, bounded: of each kind the 20 that were of use last."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from curation.impact.locks import is_free, waiting_lock
+from curation.impact.seeds import CODE_FILE
+
+__all__ = ["KEPT_OF_EACH", "prune"]
+
+KEPT_OF_EACH = 20
+_KINDS = ("runs", "trees", "samples", "tokens")
+
+
+def prune(own: Path, used: Collection[Path], keep: int = KEPT_OF_EACH) -> None:
+    """Delete what has been of no use for the longest time; what another command holds stays.
+
+    Args:
+        own: folder of all that `impact` keeps.
+        used: runs and samples that are of use now.
+    """
+    for kind in _KINDS:
+        there = [path for path in (own / kind).glob("*") if not path.name.startswith(".")]
+        there.sort(key=_last_use, reverse=True)
+        for path in [one for one in there[keep:] if one not in used]:
+            if kind == "runs":
+                _delete_run(own, path)
+            else:
+                _delete(path)
+
+
+def _last_use(path: Path) -> float:
+    for one in (path / CODE_FILE, path):
+        with contextlib.suppress(OSError):
+            return one.stat().st_mtime
+    return 0.0
+
+
+def _delete_run(own: Path, path: Path) -> None:
+    if is_free(own, path.name):
+        with waiting_lock(own, path.name):
+            _delete(path)
+
+
+def _delete(path: Path) -> None:
+    """Give it another name first, so that nobody finds half of it."""
+    gone = path.with_name(f".{path.name}.gone")
+    with contextlib.suppress(OSError):
+        path.rename(gone)
+        if gone.is_dir():
+            shutil.rmtree(gone, ignore_errors=True)
+        else:
+            gone.unlink()

@@ -1,0 +1,207 @@
+"""What earlier runs over the same sample have done already, linked into a new run's folder: shards, closed steps, scores.
+
+The pipeline trusts what lies in a run's folder by names, versions and settings. Here code may differ without a version that
+says so, hence the rules, by the digests of `curation.impact.code`, kept beside each run in `code.json`:
+
+- shards are taken where ingest's code and settings are equal;
+- a closed step is taken where its code is equal, and that of every step before it;
+- the scores of a filter are taken where its code is equal, and that of the steps whose scores it reads.
+
+Hard links take no room, and nothing that is linked is ever changed in place.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from curation.dedup import DATA_SET_STEPS
+from curation.errors import RunError
+from curation.impact.code import Code
+from curation.run import read_json, write_json
+
+__all__ = ["CODE_FILE", "Made", "is_finished", "own_steps", "score_folder", "seed", "step_folder"]
+
+log = logging.getLogger("corpusmill")
+
+CODE_FILE = "code.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a run was made with: what decides whether another may take over what it holds."""
+
+    sample: str
+    """Folder and content of the sample."""
+    ingest: str
+    """Digest of the settings of ingest; empty where they are not known."""
+    environment: str
+    code: Code
+
+    def write(self, folder: Path) -> None:
+        """Put `code.json` into a run's folder."""
+        write_json(folder / CODE_FILE, {"format": _FORMAT, **asdict(self)})
+
+    @classmethod
+    def read(cls, folder: Path) -> Made | None:
+        """What lies in a run's folder; None if nothing does that can be read."""
+        try:
+            told = read_json(folder / CODE_FILE)
+            code = Code(told["code"]["ingest"], told["code"]["steps"], told["code"]["reads"])
+            return cls(told["sample"], told["ingest"], told["environment"], code) if told["format"] == _FORMAT else None
+        except (RunError, KeyError, TypeError):
+            return None
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a run is done and all of it is still there: by sizes, as the pipeline looks at it."""
+    from curation.close import has_size, is_closed
+
+    try:
+        if read_json(folder / "run.json")["state"] != "done" or Made.read(folder) is None:
+            return False
+        shards = read_json(folder / "shards" / "_done.json")["shards"]
+        whole = all(has_size(folder / "shards" / f"{one['name']}.arrow", one["file_bytes"]) for one in shards)
+        return whole and all(is_closed(step_folder(folder, one)) for one in own_steps(folder))
+    except (RunError, KeyError, TypeError):
+        return False
+
+
+def own_steps(folder: Path) -> list[dict[str, Any]]:
+    """The lines of a finished run's funnel, in order: its own steps, not what was linked for its scores.
+
+    Raises:
+        RunError: the run is not done.
+    """
+    steps: list[dict[str, Any]] = read_json(folder / "report" / "funnel.json")["steps"]
+    return [{**step, "place": place} for place, step in enumerate(steps)]
+
+
+def step_folder(folder: Path, step: Mapping[str, Any]) -> Path:
+    """Where the verdicts of a line of the funnel lie."""
+    return folder / "steps" / f"{step['place'] + 1:02d}-{step['name']}-{step['digest']}"
+
+
+def score_folder(folder: Path, name: str, score_digest: str) -> Path:
+    """Where scores of a filter that other verdicts rest on are linked: found by the shard runner before all others."""
+    return folder / "steps" / f"00-{name}-{score_digest}"
+
+
+def seed(folder: Path, runs: Path, made: Made) -> None:
+    """Link into a run's folder what other runs hold that it would make itself. May be repeated.
+
+    Args:
+        folder: the run that is about to begin, or to go on.
+        runs: folder of all runs of `impact`.
+    """
+    others = [
+        (other, its)
+        for other in _newest(runs)
+        if other != folder and is_finished(other) and (its := Made.read(other)) is not None
+    ]
+    others = [(other, its) for other, its in others if (its.sample, its.environment) == (made.sample, made.environment)]
+    if (folder / "shards" / "_done.json").exists():
+        shards = _shards(folder)
+    else:
+        same = [one for one, its in others if (its.ingest, its.code.ingest) == (made.ingest, made.code.ingest)]
+        if not same or not made.ingest:
+            return
+        _link_ingest(same[0], folder)
+        shards = _shards(same[0])
+    best: dict[tuple[str, str], tuple[int, Path]] = {}
+    for other, its in others:
+        try:
+            if _shards(other) == shards:
+                _link_closed(other, its, made, folder, best)
+        except (RunError, OSError) as error:  # it is being deleted, to make room
+            log.info("%s is not made use of: %s", other.name, error)
+    for (name, digest), (_, source) in best.items():
+        try:
+            _link_scores(source, score_folder(folder, name, digest))
+        except (RunError, OSError) as error:
+            log.info("scores in %s are not made use of: %s", source.parent.parent.name, error)
+
+
+def _link_closed(
+    other: Path, its: Made, made: Made, folder: Path, best: dict[tuple[str, str], tuple[int, Path]]
+) -> None:
+    """Link the closed steps of another run that hold here, and note of each kind of scores where most are."""
+    for step, closed in _alike(other, its.code, made.code):
+        source = step_folder(other, step)
+        if closed:
+            _link_folder(source, folder / "steps" / source.name)
+        if step["name"] not in DATA_SET_STEPS:
+            key = (step["name"], str(read_json(source / "_step.json")["score_digest"]))
+            best[key] = max(best.get(key, (-1, source)), (step["docs_in"], source), key=lambda one: one[0])
+
+
+def _newest(runs: Path) -> list[Path]:
+    found = [path.parent for path in runs.glob(f"*/{CODE_FILE}")]
+    return sorted(found, key=lambda path: (path / CODE_FILE).stat().st_mtime_ns, reverse=True)
+
+
+def _shards(folder: Path) -> list[tuple[str, str]]:
+    return [(one["name"], one["sha256"]) for one in read_json(folder / "shards" / "_done.json")["shards"]]
+
+
+def _alike(other: Path, its: Code, code: Code) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Steps of a finished run whose scores are those of the code asked for, and whether their verdicts are too."""
+    closed = True
+    for step in own_steps(other):
+        name = step["name"]
+        same = name in code.steps and code.steps[name] == its.steps.get(name)
+        closed = closed and same
+        if same and all(code.steps.get(one) == its.steps.get(one) for one in code.reads.get(name, ())):
+            yield step, closed
+
+
+def _link_ingest(other: Path, folder: Path) -> None:
+    """All but the marker of the whole: the run itself looks at each part and closes ingest."""
+    for source in (other / "quarantine", other / "shards"):
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and path.name != "_done.json" and not path.name.endswith(".tmp"):
+                _link(path, folder / source.name / path.relative_to(source))
+
+
+def _link_folder(source: Path, target: Path) -> None:
+    """Every file of a folder, its `_done.json` last; what is there already stays."""
+    if (target / "_done.json").exists():
+        return
+    files = [path for path in sorted(source.rglob("*")) if path.is_file() and not path.name.endswith(".tmp")]
+    for path in sorted(files, key=lambda path: path == source / "_done.json"):
+        _link(path, target / path.relative_to(source))
+
+
+def _link_scores(source: Path, target: Path) -> None:
+    """What the shard runner needs to take scores over; the card, by which it finds them, last."""
+    if (target / "_step.json").exists():
+        return
+    for path in sorted((*source.glob("*.arrow"), *(source / "_items").glob("*.json"))):
+        _link(path, target / path.relative_to(source))
+    _link(source / "_step.json", target / "_step.json")
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file, or a copy where the file system has none; what is there already stays.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.link(source, target)
+    except FileExistsError:
+        return
+    except OSError as error:
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            shutil.copyfile(source, temporary)
+            temporary.replace(target)
+        except OSError:
+            raise RunError(f"{target} could not be written: {error.strerror or error}. Free some space.") from error
