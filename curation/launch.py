@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ def start_run(
     workers: int = 1,
     engine: dict[str, Any] | None = None,
     judge_all: bool = False,
+    saved: Collection[str] = (),
 ) -> Pipeline:
     """Plan the inputs and make the run's folder, or find the run that this very job has already begun.
 
@@ -47,6 +48,7 @@ def start_run(
     Args:
         engine: ids of the scheduler that drives the run, kept in run.json.
         judge_all: every step judges every document.
+        saved: steps whose scores lie in the run's folder already; they are not asked beforehand what else they need.
 
     Raises:
         InputError: an input is missing, or changed since the run began.
@@ -64,7 +66,7 @@ def start_run(
         run_id = (None if new else _latest_run_of(root, job)) or _free_run_id(root, config.top.name, job)
     folder = root.resolve() / "runs" / run_id
     begun = (folder / "run.json").exists()
-    _look_outside(folder, settled)
+    _look_outside(folder, settled, saved)
     with run_lock(folder):
         _refuse_if_driven_elsewhere(folder, engine)
         if not begun and (folder / "run.json").exists():  # two first tries of a task must not settle on two versions
@@ -146,7 +148,7 @@ def _refuse_if_driven_elsewhere(folder: Path, engine: dict[str, Any] | None) -> 
         )
 
 
-def _look_outside(folder: Path, config: RunConfig) -> None:
+def _look_outside(folder: Path, config: RunConfig, saved: Collection[str]) -> None:
     """Ask each step that is yet to be done whether what it needs is there: ingest may take hours, and then it is too late.
 
     A step that is closed needs nothing any more.
@@ -156,7 +158,8 @@ def _look_outside(folder: Path, config: RunConfig) -> None:
         placed = Pipeline(Run(folder), config).placed
         steps = [one.step for one in placed if not (one.folder / "_done.json").exists()]
     for step in steps:
-        step.ready()
+        if step.name not in saved:
+            step.ready()
     if config.top.pack is not None and not (folder / "pack" / "_done.json").exists():
         from curation.parity import check_before
 

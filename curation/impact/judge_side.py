@@ -23,7 +23,7 @@ from curation.ids import digest8
 from curation.impact.code import environment_digest
 from curation.impact.inputs import Sample
 from curation.impact.locks import waiting_lock
-from curation.impact.seeds import CODE_FILE, Made, is_finished, seed
+from curation.impact.seeds import CODE_FILE, Made, is_finished, seed, steps_with_scores
 from curation.impact.sides import Side
 from curation.launch import Progress, drive, start_run
 from curation.run import write_json
@@ -60,7 +60,7 @@ def made_with(side: Side, sample: Sample) -> Made:
 def run_id_of(side: Side, sample: Sample) -> str:
     """The run's id: equal for equal code, config and sample."""
     made = made_with(side, sample)
-    settings = parse_settings(side)
+    settings = settings_of(side)
     name = str(settings.pop("name", "run"))
     decides = [made.sample, made.environment, made.code.ingest, dict(made.code.steps), settings, side.tree is None]
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:16]
@@ -68,7 +68,7 @@ def run_id_of(side: Side, sample: Sample) -> str:
     return f"{safe[:40] or 'run'}-{digest}"
 
 
-def parse_settings(side: Side) -> dict[str, Any]:
+def settings_of(side: Side) -> dict[str, Any]:
     """The side's config as plain data."""
     from curation.config import yaml_mapping
 
@@ -85,7 +85,7 @@ def _ingest_settings(side: Side) -> str:
 
 
 def _only_ingest(side: Side) -> str:
-    return json.dumps({"ingest": parse_settings(side).get("ingest") or {}})
+    return json.dumps({"ingest": settings_of(side).get("ingest") or {}})
 
 
 def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, progress: Progress | None = None) -> Path:
@@ -128,7 +128,8 @@ def _judge_here(
     """Run in this process; there is no report, since the sheet tells more."""
     from curation.funnel import build_funnel
 
-    pipeline = start_run(config, sample.files, own, run_id=run_id, workers=workers)
+    saved = steps_with_scores(own / "runs" / run_id)
+    pipeline = start_run(config, sample.files, own, run_id=run_id, workers=workers, saved=saved)
     drive(pipeline, workers=workers, progress=progress)
     write_json(pipeline.run.report / "funnel.json", build_funnel(pipeline))
     pipeline.run.update(state="done", error=None)

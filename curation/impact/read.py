@@ -7,7 +7,6 @@ tokens 0.1 s a MB of text the first time.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from curation.impact.facts import (
     StepFacts,
 )
 from curation.impact.inputs import Sample
-from curation.impact.seeds import own_steps, score_folder, step_folder
+from curation.impact.seeds import cost_of, own_steps, step_folder
 from curation.impact.sides import Side
 from curation.impact.tokens import Counted
 from curation.run import Run, read_json
@@ -235,7 +234,7 @@ def side_facts(side: Side, folder: Path) -> SideFacts:
 def _step_facts(run: Path, line: Mapping[str, Any], code: str) -> StepFacts:
     folder = step_folder(run, line)
     card, done = read_json(folder / "_step.json"), read_json(folder / "_done.json")
-    cost = _cost(run, folder, card, done)
+    cost = cost_of(run, line)
     try:
         return StepFacts(
             name=card["name"],
@@ -253,7 +252,9 @@ def _step_facts(run: Path, line: Mapping[str, Any], code: str) -> StepFacts:
             docs_kept=done["docs_kept"],
             dropped=done["dropped"],
             hits=_hits(card["name"], done.get("facts", {})),
-            **cost,
+            seconds=cost.seconds,
+            scored=cost.scored,
+            peak_rss_mb=cost.peak_rss_mb,
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder} is of a version that this one cannot read: {error!r}. Choose a newer base.") from None
@@ -263,37 +264,6 @@ def _hits(name: str, facts: Mapping[str, Any]) -> dict[str, int] | None:
     from curation.report.usual_sources import hits_of
 
     return hits_of(name, facts)
-
-
-def _cost(run: Path, folder: Path, card: Mapping[str, Any], done: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds, documents scored in them, and peak memory.
-
-    Of a filter that took its scores over these are of the verdicts that hold them: a decision alone says nothing of a filter.
-    """
-    own = {
-        "seconds": float(done["seconds"]),
-        "scored": _scored(folder, done),
-        "peak_rss_mb": float(done["peak_rss_mb"]),
-    }
-    source = score_folder(run, card["name"], card["score_digest"])
-    if own["scored"] is None or not (source / "_step.json").exists():
-        return own
-    items = [read_json(path) for path in sorted((source / "_items").glob("*.json"))]
-    scored = sum(int(item.get("scored", item["docs_in"])) for item in items)
-    if scored <= own["scored"]:
-        return own
-    seconds, peak = sum(item["seconds"] for item in items), max(item["peak_rss_mb"] for item in items)
-    return {"seconds": round(seconds, 3), "scored": scored, "peak_rss_mb": round(peak, 1)}
-
-
-def _scored(folder: Path, done: Mapping[str, Any]) -> int | None:
-    counts: Counter[str] = Counter()
-    for shard in done["shards"]:
-        item = item_marker(folder, shard["name"])
-        if "scored" not in item:
-            return None
-        counts["scored"] += item["scored"]
-    return counts["scored"]
 
 
 def _column(shard: Shard, name: str) -> pa.Array:

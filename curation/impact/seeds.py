@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,12 +26,48 @@ from curation.errors import RunError
 from curation.impact.code import Code
 from curation.run import read_json, write_json
 
-__all__ = ["CODE_FILE", "Made", "is_finished", "own_steps", "score_folder", "seed", "step_folder"]
+__all__ = [
+    "CODE_FILE",
+    "Cost",
+    "Made",
+    "cost_of",
+    "is_finished",
+    "own_steps",
+    "seed",
+    "step_folder",
+    "steps_with_scores",
+]
 
 log = logging.getLogger("corpusmill")
 
 CODE_FILE = "code.json"
+COST_FILE = "cost.json"
+"""Beside linked scores: what it took to compute them."""
 _FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, documents whose scores were computed in them (None: its version does not say), and peak memory."""
+
+    seconds: float
+    scored: int | None
+    peak_rss_mb: float
+
+
+@dataclass
+class _Saved:
+    """Where the scores of one kind are: those of most documents, and what they cost where most were computed."""
+
+    docs: int = -1
+    source: Path = Path()
+    cost: Cost = Cost(0.0, None, 0.0)
+
+    def offer(self, docs: int, source: Path, cost: Cost) -> None:
+        if docs > self.docs:
+            self.docs, self.source = docs, source
+        if (cost.scored or 0) > (self.cost.scored or 0):
+            self.cost = cost
 
 
 @dataclass(frozen=True)
@@ -93,6 +130,26 @@ def score_folder(folder: Path, name: str, score_digest: str) -> Path:
     return folder / "steps" / f"00-{name}-{score_digest}"
 
 
+def steps_with_scores(folder: Path) -> set[str]:
+    """Filters of which some scores are linked into a run's folder."""
+    return {path.parent.name.split("-")[1] for path in folder.glob("steps/00-*/_step.json")}
+
+
+def cost_of(run: Path, step: Mapping[str, Any]) -> Cost:
+    """What a step of a finished run cost, or what its scores cost the run that computed most of them.
+
+    A decision alone says nothing of a filter, nor do the few documents that another threshold lets through.
+    """
+    folder = step_folder(run, step)
+    card, done = read_json(folder / "_step.json"), read_json(folder / "_done.json")
+    items = [read_json(folder / "_items" / f"{shard['name']}.json") for shard in done["shards"]]
+    scored = sum(int(item["scored"]) for item in items) if all("scored" in item for item in items) else None
+    own = Cost(float(done["seconds"]), scored, float(done["peak_rss_mb"]))
+    path = score_folder(run, card["name"], card["score_digest"]) / COST_FILE
+    saved = Cost(**read_json(path)) if path.exists() else own
+    return saved if own.scored is not None and (saved.scored or 0) > own.scored else own
+
+
 def seed(folder: Path, runs: Path, made: Made) -> None:
     """Link into a run's folder what other runs hold that it would make itself. May be repeated.
 
@@ -114,23 +171,21 @@ def seed(folder: Path, runs: Path, made: Made) -> None:
             return
         _link_ingest(same[0], folder)
         shards = _shards(same[0])
-    best: dict[tuple[str, str], tuple[int, Path]] = {}
+    best: defaultdict[tuple[str, str], _Saved] = defaultdict(_Saved)
     for other, its in others:
         try:
             if _shards(other) == shards:
                 _link_closed(other, its, made, folder, best)
         except (RunError, OSError) as error:  # it is being deleted, to make room
             log.info("%s is not made use of: %s", other.name, error)
-    for (name, digest), (_, source) in best.items():
+    for (name, digest), saved in best.items():
         try:
-            _link_scores(source, score_folder(folder, name, digest))
+            _link_scores(saved, score_folder(folder, name, digest))
         except (RunError, OSError) as error:
-            log.info("scores in %s are not made use of: %s", source.parent.parent.name, error)
+            log.info("the scores in %s are not made use of: %s", saved.source, error)
 
 
-def _link_closed(
-    other: Path, its: Made, made: Made, folder: Path, best: dict[tuple[str, str], tuple[int, Path]]
-) -> None:
+def _link_closed(other: Path, its: Made, made: Made, folder: Path, best: defaultdict[tuple[str, str], _Saved]) -> None:
     """Link the closed steps of another run that hold here, and note of each kind of scores where most are."""
     for step, closed in _alike(other, its.code, made.code):
         source = step_folder(other, step)
@@ -138,7 +193,7 @@ def _link_closed(
             _link_folder(source, folder / "steps" / source.name)
         if step["name"] not in DATA_SET_STEPS:
             key = (step["name"], str(read_json(source / "_step.json")["score_digest"]))
-            best[key] = max(best.get(key, (-1, source)), (step["docs_in"], source), key=lambda one: one[0])
+            best[key].offer(step["docs_in"], source, cost_of(other, step))
 
 
 def _newest(runs: Path) -> list[Path]:
@@ -178,12 +233,14 @@ def _link_folder(source: Path, target: Path) -> None:
         _link(path, target / path.relative_to(source))
 
 
-def _link_scores(source: Path, target: Path) -> None:
+def _link_scores(saved: _Saved, target: Path) -> None:
     """What the shard runner needs to take scores over; the card, by which it finds them, last."""
+    source = saved.source
     if (target / "_step.json").exists():
         return
     for path in sorted((*source.glob("*.arrow"), *(source / "_items").glob("*.json"))):
         _link(path, target / path.relative_to(source))
+    write_json(target / COST_FILE, asdict(saved.cost))
     _link(source / "_step.json", target / "_step.json")
 
 
