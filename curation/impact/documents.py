@@ -29,7 +29,7 @@ from curation.report.samples import Place, find_documents, priorities, rows_at, 
 from curation.report.span_excerpt import Mark, cut_around, find_marks, marked
 from curation.shards import open_table
 
-__all__ = ["Documents", "Partner", "ShownDocument", "choose_documents"]
+__all__ = ["Documents", "Partner", "ShownDocument", "all_shown", "choose_documents", "documents_json"]
 
 N_SHOWN = 20
 """Newly dropped documents, and newly kept ones."""
@@ -263,3 +263,37 @@ def all_shown(documents: Documents) -> Iterator[ShownDocument]:
     """Every document of a sheet."""
     for group in (documents.dropped, documents.kept, documents.other, documents.border_kept, documents.border_dropped):
         yield from group
+
+
+def documents_json(documents: Documents) -> dict[str, Any]:
+    """The documents as plain data, for `sheet.json`: without what is there for pages only."""
+    names = ("dropped", "kept", "other", "border_kept", "border_dropped")
+    return {name: [_json(one) for one in getattr(documents, name)] for name in names}
+
+
+def _json(one: ShownDocument) -> dict[str, Any]:
+    told = {
+        name: getattr(one, name)
+        for name in (
+            "id",
+            "doc_id",
+            "source",
+            "url",
+            "line",
+            "language",
+            "label",
+            "weight",
+            "before",
+            "after",
+            "scores",
+            "near",
+            "note",
+        )
+    }
+    partner = (
+        None
+        if one.partner is None
+        else {"id": one.partner.id, "source": one.partner.source, "excerpt": one.partner.excerpt.text}
+    )
+    marks = [{"begin": mark.begin, "end": mark.end, "what": mark.title} for mark in one.marks]
+    return {**told, "excerpt": one.excerpt.text, "cut": one.excerpt.cut, "marks": marks, "kept_instead": partner}

@@ -1,0 +1,245 @@
+"""A change-impact sheet as Markdown: the whole of it, and a short text for a pull request.
+
+What the crawl says stands in code spans and fenced blocks that it cannot close, one character as one character: it makes no
+heading, table cell, link, mention or picture, and commands no terminal. Places that triggered a document stand between ⟦ and ⟧.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from curation.impact.documents import ShownDocument
+from curation.impact.facts import Comparison, Outcome
+from curation.impact.figure_types import Figures
+from curation.report.impact_numbers import interval, limits_words, percent, score_words
+from curation.report.impact_table import Cell, Table, group_name
+from curation.report.impact_view import DocumentGroup, View
+from curation.report.numbers import NBSP, noun, value
+from curation.report.span_excerpt import Mark
+from curation.terminal import printable, printable_lines
+
+__all__ = ["code", "fenced", "inline", "pull_request", "sheet_markdown"]
+
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~&$@#]|(?<!\w)_|_(?!\w)")
+_BEGINS_A_BLOCK = re.compile(r"^(\s*)([-+=]+(?=\s|$))|^(\s*\d+)([.)](?=\s|$))")
+_BACKTICKS = re.compile("`+")
+MAX_WORST = 5
+MAX_SAID = 4
+"""Bounds and rules that a pull request names; the sheet has all."""
+_LINE_CHARS = 300
+
+
+def inline(text: str) -> str:
+    """Text in a line of Markdown, in a table too: as it stands, on one line."""
+    escaped = _SPECIAL.sub(r"\\\g<0>", printable(text.replace(NBSP, " ")))
+    return _BEGINS_A_BLOCK.sub(lambda m: f"{m[1] or m[3] or ''}\\{m[2] or m[4]}", escaped)
+
+
+def code(text: str) -> str:
+    """Text as a code span, in a table too."""
+    shown = printable(text.replace(NBSP, " ")).replace("|", "\\|") or " "
+    ticks = "`" * (1 + max((len(run) for run in _BACKTICKS.findall(shown)), default=0))
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def fenced(text: str, language: str = "text") -> str:
+    """Text as a fenced block, line breaks as they are."""
+    shown = printable_lines(text)
+    ticks = "`" * max(3, 1 + max((len(run) for run in _BACKTICKS.findall(shown)), default=0))
+    return f"{ticks}{language}\n{shown}\n{ticks}"
+
+
+def sheet_markdown(comparison: Comparison, figures: Figures, view: View) -> str:
+    """The whole sheet."""
+    parts = [
+        f"# Change-impact sheet: {inline(view.title)}",
+        f"**{view.verdict}**",
+        *(inline(sentence) for sentence in view.sentences),
+        _list([*_bound_lines(view), *(inline(text) for text in comparison.notes)]),
+        "## What was changed",
+        _changes(view),
+        *_section(view.totals),
+        _list([inline(words) for words in view.labelled]),
+        *_section(view.filters),
+        *(part for table in view.groups for part in _section(table)),
+        *_section(view.reasons),
+        "## Documents",
+        *(part for group in view.documents for part in _documents(group, 3)),
+        "## Borderline",
+        "Documents that stay where they are, nearest to a limit of a changed filter.",
+        *(part for group in view.border for part in _documents(group, 3)),
+        "## Dead and wild rules",
+        *_rules(view),
+        *_section(view.costs),
+        *(_section(view.corpus) if view.corpus is not None else ()),
+        "## How it was made",
+        *([fenced(view.command, "sh")] if view.command else []),
+        _list([f"{name}: {code(told)}" for name, told in view.made]),
+        "## Signature",
+        "Who lets this change in has looked at the documents above.",
+        "- name:\n- date:\n- word:",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def pull_request(comparison: Comparison, figures: Figures, view: View) -> str:
+    """Under 30 lines for whoever reads the change: what it does, and what to look at."""
+    lines = [f"### Impact on documents: {view.verdict.lower()}", ""]
+    lines += [" ".join(inline(sentence) for sentence in view.sentences), ""]
+    changes = [
+        f"{code(_short(one.what))} {inline(_short(one.before))} → {inline(_short(one.after))}"
+        for one in view.changes[:MAX_SAID]
+    ]
+    if changes:
+        more = f" and {len(view.changes) - MAX_SAID} more" if len(view.changes) > MAX_SAID else ""
+        lines += [f"Changed: {'; '.join(changes)}{more}.", ""]
+    lines += [*_table(view.totals, view.totals.rows), ""]
+    said = _list(_capped(_bound_lines(view, broken_only=True)))
+    rules = _list(_capped([f"{code(note.reason)} {kind}: {inline(_short(note.text))}" for kind, note in view.rules]))
+    for block in (said, _worst(figures), rules):
+        lines += [block, ""] if block else []
+    sample = comparison.sample
+    told = f"{code(_short(sample.name))}, {noun(sample.documents, 'document')}, sha256 {code(sample.sha256[:12])}"
+    lines.append(f"Sample {told}. The documents and all numbers: [sheet.html](sheet.html), [sheet.md](sheet.md).")
+    return "\n".join(lines) + "\n"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]} ..."
+
+
+def _capped(lines: Sequence[str]) -> list[str]:
+    more = [f"and {len(lines) - MAX_SAID} more"] if len(lines) > MAX_SAID else []
+    return [*lines[:MAX_SAID], *more]
+
+
+def _worst(figures: Figures) -> str:
+    """The languages of which most moves."""
+    moving = [
+        group for group in figures.languages if group.documents.moved is not None and group.documents.moved.value > 0
+    ]
+    moving.sort(key=lambda group: -(group.documents.moved.value if group.documents.moved else 0))
+    told = [
+        f"{code(group_name(group.name))} {percent(group.documents.moved.value)} ({interval(group.documents.moved)})".replace(
+            NBSP, " "
+        )
+        for group in moving[:MAX_WORST]
+        if group.documents.moved is not None
+    ]
+    return f"Most moves in {', '.join(told)}." if told and len(figures.languages) > 1 else ""
+
+
+# -- blocks ------------------------------------------------------------------------------------
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _bound_lines(view: View, *, broken_only: bool = False) -> list[str]:
+    shown = [one for one in view.bounds if not (broken_only and one.holds)]
+    marks = {True: "holds", False: "**broken**"}
+    return [*(f"{marks[one.holds]}: {inline(one.text)}" for one in shown), *(inline(text) for text in view.unchecked)]
+
+
+def _changes(view: View) -> str:
+    if not view.changes:
+        return "Nothing that decides a verdict: both sides have the same steps, settings, code, lists and models."
+    rows = [
+        f"| {code(one.what)} | {inline(one.kind)} | {code(one.before)} | {code(one.after)} |" for one in view.changes
+    ]
+    return "\n".join(["| what | kind | before | now |", "| --- | --- | --- | --- |", *rows])
+
+
+def _section(table: Table, level: int = 2) -> Iterator[str]:
+    yield f"{'#' * level} {table.title if level == 2 else f'the same in {table.title}'}"
+    if table.caption and level == 2:
+        yield f"{inline(table.caption)}."
+    rows = [*table.rows, *table.more]
+    if rows:
+        yield "\n".join(_table(table, rows))
+    if table.note:
+        yield inline(table.note)
+    for inner in table.inner:
+        yield from _section(inner, 3)
+
+
+def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> list[str]:
+    """Lines of a table, without the columns that hold drawings."""
+    columns = [place for place, head in enumerate(table.heads) if not head.drawn]
+    heads = [inline(table.heads[place].text) or " " for place in columns]
+    lines = [f"| {' | '.join(heads)} |"]
+    lines.append(f"| {' | '.join('---:' if table.heads[place].number else '---' for place in columns)} |")
+    lines += [f"| {' | '.join(_cell(row[place], first=place == columns[0]) for place in columns)} |" for row in rows]
+    return lines
+
+
+def _cell(cell: Cell, *, first: bool) -> str:
+    text = code(cell.text) if first and cell.text else inline(cell.text)
+    badge = f" **{inline(cell.badge)}**" if cell.badge else ""
+    small = inline(cell.small)
+    return f"{text}{badge}{' ' if text and small else ''}{small}"
+
+
+def _rules(view: View) -> Iterator[str]:
+    if view.rules:
+        yield _list([f"**{kind}** {code(note.reason)} {inline(note.text)}" for kind, note in view.rules])
+    else:
+        yield "None: every rule that fired before fires still, and none moved more than tenfold."
+    nothing = "of which the sample says nothing: they fire on neither side"
+    for names, what in ((view.silent, nothing), (view.off, "that the settings never give")):
+        if names:
+            yield f"{noun(len(names), 'reason')} {what}: {', '.join(code(name) for name in names)}."
+
+
+# -- documents ---------------------------------------------------------------------------------
+
+
+def _documents(group: DocumentGroup, level: int) -> Iterator[str]:
+    yield f"{'#' * level} {group.title}\n\n{inline(group.note)}"
+    for number, one in enumerate(group.documents, 1):
+        label = f" · label {code(one.label)}" if one.label is not None else ""
+        yield f"{number}. {code(one.id)} · {code(one.source)} · {code(one.language)}{label}\n\n{_indented(_document(one))}"
+
+
+def _document(one: ShownDocument) -> str:
+    lines = [f"{_outcome(one.before)} → {_outcome(one.after)}"]
+    if one.near is not None:
+        unit = one.scores[0].unit if one.scores else ""
+        found, limit = score_words(one.near.value, [one.near.limit], unit), value(one.near.limit, unit)
+        lines = [
+            f"{_outcome(one.after)}; {code(f'{one.near.step}.{one.near.score}')} {inline(found)}, beside the limit {inline(limit)}"
+        ]
+    else:
+        for score in one.scores:
+            sides = [(score.before, score.limits_before), (score.after, score.limits_after)]
+            told = [score_words(found, limits, score.unit) for found, limits in sides if found is not None]
+            words = " → ".join(dict.fromkeys(told)) or "undefined"
+            limits = limits_words(score.limits_before, score.limits_after, score.unit)
+            lines.append(f"{code(score.name)} **{inline(words)}**{f', {inline(limits)}' if limits else ''}")
+    if one.note:
+        lines.append(inline(one.note))
+    parts = ["; ".join(lines), fenced(_with_marks(one.excerpt.text, one.marks) + (" ..." if one.excerpt.cut else ""))]
+    if one.partner is not None:
+        beside = f", {inline(one.partner.note)}" if one.partner.note else ""
+        parts += [f"the copy that is kept: {code(one.partner.id)}{beside}", fenced(one.partner.excerpt.text)]
+    return "\n\n".join(parts)
+
+
+def _outcome(outcome: Outcome) -> str:
+    return "kept" if outcome.step is None else f"dropped {code(outcome.reason or outcome.step)}"
+
+
+def _with_marks(text: str, marks: Sequence[Mark]) -> str:
+    parts, end = [], 0
+    for one in marks:
+        parts += [text[end : one.begin], "\u27e6", text[one.begin : one.end], "\u27e7"]
+        end = one.end
+    return "".join([*parts, text[end:]])
+
+
+def _indented(text: str) -> str:
+    """As part of a list item."""
+    return "\n".join(f"   {line}" if line else line for line in text.split("\n"))

@@ -1,0 +1,254 @@
+"""What a change-impact sheet says, ready to be shown: the verdict in words, the tables, the documents, how it was made."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from curation.impact.bounds import BrokenBound
+from curation.impact.config import ImpactConfig
+from curation.impact.documents import Documents, ShownDocument
+from curation.impact.facts import Comparison
+from curation.impact.figure_types import Figures, RuleNote
+from curation.report.impact_changes import Change, changes_of
+from curation.report.impact_costs import corpus_table, cost_table, labelled_words
+from curation.report.impact_numbers import amount, interval, percent, signed
+from curation.report.impact_table import Table, group_name
+from curation.report.impact_tables import filter_table, group_tables, reason_table, totals_table
+from curation.report.numbers import noun
+from curation.run import code_version
+
+__all__ = ["Bound", "DocumentGroup", "View", "view_of"]
+
+MAX_FILES = 5
+_KINDS = {"dead": "dead", "often": "more than tenfold", "seldom": "a tenth and less"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound of the config and whether it holds."""
+
+    holds: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class DocumentGroup:
+    """Documents under one heading."""
+
+    anchor: str
+    title: str
+    note: str
+    kind: str
+    """kept, dropped or border: its colour."""
+    documents: Sequence[ShownDocument]
+    open: bool
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that a page or a Markdown file shows."""
+
+    title: str
+    level: str
+    """done: within bounds; bad: a bound is broken; look: there are none."""
+    verdict: str
+    sentences: Sequence[str]
+    bounds: Sequence[Bound]
+    unchecked: Sequence[str]
+    changes: Sequence[Change]
+    totals: Table
+    filters: Table
+    groups: Sequence[Table]
+    reasons: Table
+    labelled: Sequence[str]
+    rules: Sequence[tuple[str, RuleNote]]
+    """With its kind in words."""
+    silent: Sequence[str]
+    off: Sequence[str]
+    documents: Sequence[DocumentGroup]
+    border: Sequence[DocumentGroup]
+    costs: Table
+    corpus: Table | None
+    made: Sequence[tuple[str, str]]
+    command: str
+
+
+def view_of(
+    comparison: Comparison,
+    figures: Figures,
+    broken: Sequence[BrokenBound],
+    documents: Documents,
+    *,
+    bounds: ImpactConfig | None,
+    unchecked: Sequence[str] = (),
+    command: str = "",
+) -> View:
+    """The view of a change.
+
+    Args:
+        bounds: of the new side's config; None: it has none.
+        unchecked: bounds that the sample cannot check, a sentence each.
+        command: that makes this sheet again.
+    """
+    level = "bad" if broken else "look" if bounds is None else "done"
+    verdict = {"bad": "Out of bounds", "look": "No bounds are set", "done": "Within its bounds"}[level]
+    return View(
+        title=f"{comparison.new.label} beside {comparison.base.label}",
+        level=level,
+        verdict=verdict,
+        sentences=_sentences(figures),
+        bounds=_bounds(figures, broken, bounds),
+        unchecked=unchecked,
+        changes=changes_of(comparison),
+        totals=totals_table(figures),
+        filters=filter_table(figures),
+        groups=group_tables(figures),
+        reasons=reason_table(figures),
+        labelled=labelled_words(figures),
+        rules=[(_KINDS.get(note.kind, note.kind), note) for note in figures.rules.notes],
+        silent=figures.rules.silent,
+        off=figures.rules.off,
+        documents=_document_groups(figures, documents),
+        border=_border_groups(documents),
+        costs=cost_table(figures),
+        corpus=corpus_table(figures),
+        made=_made(comparison),
+        command=command or str(comparison.extra.get("command", "")),
+    )
+
+
+def _sentences(figures: Figures) -> list[str]:
+    """What a reader must know first."""
+    all_documents, tokens = figures.totals.documents, figures.totals.tokens
+    moved = all_documents.leaves.count + all_documents.comes_in.count
+    kept = f"{amount(all_documents.before, weighted=figures.weighted)} documents"
+    if not moved:
+        sure = (
+            f": less than {percent(all_documents.moved.high)} of them would, with 95 % certainty"
+            if all_documents.moved
+            else ""
+        )
+        also = figures.totals.changes_reason.count
+        words = [f"No document changes sides. The base keeps {kept}{sure}."]
+        return [*words, f"{noun(also, 'document')} stay out for another reason."] if also else words
+    sides = []
+    for part, word in ((all_documents.leaves, "leave"), (all_documents.comes_in, "come in")):
+        share = "" if part.share is None else f" ({percent(part.share.value)}; {interval(part.share)})"
+        verb = word if part.count != 1 else {"leave": "leaves", "come in": "comes in"}[word]
+        sides.append(
+            f"{amount(part, weighted=figures.weighted)} {verb}{share}"
+            if part.count
+            else f"none {verb}s".replace("comes ins", "comes in")
+        )
+    words = [f"Of {kept} that the base keeps {sides[0]}; {sides[1]}."]
+    if tokens.net is not None:
+        words.append(f"The corpus changes by {signed(tokens.net.value)} of its tokens ({interval(tokens.net)}).")
+    words += _by_whom(figures)
+    return words
+
+
+def _by_whom(figures: Figures) -> list[str]:
+    """The filters and the language that move most."""
+    words = []
+    for side, verb in (("leaves", "Dropped by"), ("comes_in", "Let in by")):
+        counts = {one.name: getattr(one, side)["documents"].count for one in figures.filters}
+        ranked = sorted((name for name in counts if counts[name]), key=lambda name: (-counts[name], name))[:3]
+        if ranked:
+            words.append(f"{verb} {', '.join(f'{name} ({counts[name]:,})' for name in ranked)}.")
+    moving = [
+        group for group in figures.languages if group.documents.moved is not None and group.documents.before.count >= 30
+    ]
+    worst = max(moving, key=lambda group: group.documents.moved.value if group.documents.moved else 0.0, default=None)
+    if (
+        worst is not None
+        and worst.documents.moved is not None
+        and worst.documents.moved.value > 0
+        and len(figures.languages) > 1
+    ):
+        found = worst.documents.moved
+        words.append(
+            f"Most moves in {group_name(worst.name)}: {percent(found.value)} of its documents ({interval(found)})."
+        )
+    return words
+
+
+def _bounds(figures: Figures, broken: Sequence[BrokenBound], bounds: ImpactConfig | None) -> list[Bound]:
+    found = [Bound(False, one.text) for one in broken]
+    if bounds is None:
+        return found
+    keys = {one.key for one in broken}
+    moved = figures.totals.documents.moved
+    if bounds.max_kept_change is not None and "impact.max_kept_change" not in keys:
+        share = "nothing" if moved is None else percent(moved.value)
+        found.append(
+            Bound(True, f"all documents: {share} moves, {percent(bounds.max_kept_change)} may (impact.max_kept_change)")
+        )
+    if bounds.max_language_change is not None and "impact.max_language_change" not in keys:
+        which = f"each language with {bounds.least_documents} documents or more"
+        limit_words = percent(bounds.max_language_change)
+        found.append(Bound(True, f"{which}: at most {limit_words} may move, and does (impact.max_language_change)"))
+    for language, limit in bounds.languages.items():
+        if f"impact.languages.{language}" not in keys:
+            found.append(
+                Bound(True, f"{language}: at most {percent(limit)} may move, and does (impact.languages.{language})")
+            )
+    return found
+
+
+def _document_groups(figures: Figures, documents: Documents) -> list[DocumentGroup]:
+    totals = figures.totals
+    groups = []
+    for anchor, title, kind, shown, n in (
+        ("dropped", "Newly dropped", "dropped", documents.dropped, totals.documents.leaves.count),
+        ("kept", "Newly kept", "kept", documents.kept, totals.documents.comes_in.count),
+        ("other", "Dropped for another reason", "neutral", documents.other, totals.changes_reason.count),
+    ):
+        note = (
+            f"{n:,} in the sample"
+            if n == len(shown)
+            else f"{len(shown):,} of {n:,} in the sample, spread over reasons and languages"
+        )
+        if n or anchor != "other":
+            groups.append(
+                DocumentGroup(anchor, title, note if n else "none in the sample", kind, shown, anchor != "other")
+            )
+    return groups
+
+
+def _border_groups(documents: Documents) -> list[DocumentGroup]:
+    return [
+        DocumentGroup("border-kept", "Just kept", "on both sides", "kept", documents.border_kept, True),
+        DocumentGroup("border-dropped", "Just dropped", "on both sides", "dropped", documents.border_dropped, True),
+    ]
+
+
+def _made(comparison: Comparison) -> list[tuple[str, str]]:
+    """How the sheet was made, so that anyone can make it again."""
+    sample = comparison.sample
+    files = ", ".join(sample.files[:MAX_FILES])
+    more = f" and {len(sample.files) - MAX_FILES:,} more" if len(sample.files) > MAX_FILES else ""
+    drawn = f", drawn from {sample.population:,}" if sample.population is not None else ""
+    versions = comparison.extra.get("versions")
+    told = (
+        versions
+        if isinstance(versions, Mapping)
+        else {"corpusmill": code_version(), "Python": platform.python_version()}
+    )
+    quarantined = f"; {noun(sample.quarantined, 'line')} in quarantine" if sample.quarantined else ""
+    return [
+        ("sample", f"{sample.name}: {sample.about}"),
+        ("documents", f"{sample.documents:,}{drawn}{quarantined}"),
+        ("sha256", sample.sha256),
+        ("files", files + more if files else "-"),
+        ("base", _side_words(comparison.base.label, comparison.base.commit, comparison.base.run_folder.name)),
+        ("new", _side_words(comparison.new.label, comparison.new.commit, comparison.new.run_folder.name)),
+        ("tokens", f"counted by the tokenizer {comparison.tokenizer}"),
+        ("versions", ", ".join(f"{name} {version}" for name, version in told.items())),
+    ]
+
+
+def _side_words(label: str, commit: str | None, run: str) -> str:
+    code = f"code of commit {commit}" if commit else "the code that wrote this sheet"
+    return f"{label}; {code}; run {run}"
