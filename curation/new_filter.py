@@ -166,7 +166,8 @@ def with_step(text: str, name: str, where: str) -> tuple[str, str | None]:
     ending = "\r\n" if text.count("\r\n") > text.count("\n") / 2 else "\n"
     if at == len(lines) and not lines[-1].endswith("\n"):
         lines[-1] += ending
-    lines.insert(at, f"{' ' * steps.start_mark.column}- {name}: {{}}{ending}")
+    first = lines[steps.value[0].start_mark.line]
+    lines.insert(at, f"{first[: len(first) - len(first.lstrip(' '))]}- {name}: {{}}{ending}")
     changed = "".join(lines)
     expected: dict[str, Any] = yaml_mapping(text, where)
     expected["steps"] = [*expected["steps"][:place], {name: {}}, *expected["steps"][place:]]
