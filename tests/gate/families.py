@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tests.gate.corpora import OWN
 from tests.gate.documents import alone, quality, rules
 from tests.gate.figures import NOTHING_CHANGED, Changed, Figure, Figures
 from tests.gate.gold import Gold
@@ -54,7 +55,7 @@ def _alone(name: str) -> Family:
 
 
 _ALL = (
-    Family("safety", safety, ("2_text", "5_safety", "own sentences"), ("safety_terms", "safety_model"), "safety"),
+    Family("safety", safety, ("2_text", "5_safety", OWN), ("safety_terms", "safety_model"), "safety"),
     Family("quality", quality, ("2_text", "6_quality"), ("html_noise", "length", "rules", "perplexity"), "documents"),
     Family("rules", rules, ("2_text",), ("rules",), "documents"),
     _alone("html_noise"),
@@ -63,7 +64,7 @@ _ALL = (
     _alone("token_fit"),
     Family("language", language, ("2_text", "3_neardup", "4_langid"), ("language",), "language"),
     Family("near", near, ("3_neardup",), ("near",), "near"),
-    Family("safety_terms", safety_terms, ("2_text", "5_safety", "own sentences"), ("safety_terms",), "safety_terms"),
+    Family("safety_terms", safety_terms, ("2_text", "5_safety", OWN), ("safety_terms",), "safety_terms"),
     Family("rescore", rescore, ("2_text",), (), "documents"),
 )
 
