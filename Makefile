@@ -10,7 +10,7 @@ TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
 PACKAGES := curation tokenization quality_models dags tools demo examples tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up down test lint types imports unit slow bounds bench docs lock services clean
+.PHONY: help setup torch demo up down test lint types imports kernels unit gate slow bounds bench docs lock services clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -62,9 +62,11 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 	$(BIN)/lint-imports --no-cache
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
-unit: torch $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
+kernels: torch
 	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
 	$(BIN)/python -m tokenization
+
+unit: kernels $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
 
 # Compiled code checks no bounds; with this it does. Found that way: two arrays that were a word too short.
@@ -72,7 +74,12 @@ bounds: torch $(VENV)/.tokenizers ## the fast tests of kernels with every access
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked-kernels $(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow" \
 	  tests/unit/curation/text tests/unit/curation/dedup tests/unit/curation/filters tests/unit/tokenization
 
-test: lint types imports unit ## lint, types, import rules and every test
+# The golden cases are among the fast tests already: `make test` asks the gate for what it measures.
+gate: kernels ## golden cases, and what filters reach on gold against its floors: one or two minutes
+	$(BIN)/python -m tests.gate
+
+test: lint types imports unit ## lint, types, import rules, the gate and every test
+	$(BIN)/python -m tests.gate --no-cases
 	$(BIN)/pytest --durations=10 -m "slow or airflow"
 
 services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)

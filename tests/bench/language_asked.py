@@ -1,4 +1,4 @@
-"""What was asked of language identification when it was planned, and what is reached; the same figures hold the golden test."""
+"""What was asked of language identification when it was planned, and what is reached; the gate holds the same figures."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.gate.families import FAMILIES
 from tests.gate.floors import FLOORS, Floors, FloorsError, broken, new_figures, read, updated, vanished, write
 from tests.gate.gold import DATA
 from tests.gate.history import falls
-from tests.gate.judge import Result, digests, judge
+from tests.gate.judge import Result, absent, digests, judge
 from tests.gate.noise import noise_of
 
 MANY = 30
@@ -76,7 +76,8 @@ def _run(arguments: argparse.Namespace) -> int:
     floors = read(arguments.floors)
     wanted = list(arguments.only or FAMILIES)
     found = digests(wanted, arguments.data)
-    there = [name for name in wanted if all(found[corpus] for corpus in FAMILIES[name].corpora)]
+    missing = absent(wanted, arguments.data, found)
+    there = [name for name in wanted if name not in missing]
     changed = [name for name, digest in found.items() if digest and digest != floors.corpora.get(name)]
     if unmeant := [name for name in changed if not (arguments.update and name in arguments.corpus)]:
         print(f"gate: {_of_corpora(unmeant, floors, arguments.update)}", file=sys.stderr)
@@ -89,7 +90,7 @@ def _run(arguments: argparse.Namespace) -> int:
         problems += [
             f"{one}. Lower it with: python -m tests.gate --update --lower FIGURE --reason WHY" for one in falls()
         ]
-    return _report(problems, result, [name for name in wanted if name not in there], arguments.data)
+    return _report(problems, result, missing)
 
 
 def _of_corpora(names: Sequence[str], floors: Floors, update: bool) -> str:
@@ -121,13 +122,14 @@ def _problems(floors: Floors, families: Collection[str], result: Result) -> list
     return said
 
 
-def _report(problems: Sequence[str], result: Result, absent: Sequence[str], data: Path) -> int:
+def _report(problems: Sequence[str], result: Result, missing: Mapping[str, str]) -> int:
+    """Say it all, and return the exit code. missing: families that were not judged, and why."""
     if result.cases:
         print(f"{result.cases}\n\ngate: golden cases fail, see above")
     for one in problems:
         print(f"gate: {one}")
-    if absent:
-        print(f"gate: NOT JUDGED, for there are no test data at {data}: {', '.join(absent)}")
+    for why in sorted(set(missing.values())):
+        print(f"gate: NOT JUDGED: {', '.join(name for name in missing if missing[name] == why)}: {why}")
     if problems or result.cases:
         print("gate: closed. What a floor is, and when it may fall: docs/how-to/keep-the-gate.md")
         return 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 
+from tests.bench.language_asked import F1, LINES, MISNAMED, MIXED, NO_ANSWER, PAGES, RIGHT_FORM
 from tests.gate.figures import Figures
 from tests.gate.floors import SAME, family_of
 
@@ -19,20 +20,18 @@ LARGE = "zh en ja de lzh fr es ru ko el ro pt vi th it ca nl id da sv"
 """Languages with 50 good documents and more."""
 
 AIMS: Mapping[str, float] = {
-    "language.macro_f1.< 20": 0.82,
-    "language.macro_f1.20 to 60": 0.97,
-    "language.macro_f1.>= 60": 0.995,
-    "language.answered.>= 60": 0.99,
-    "language.not_misnamed.*": 0.90,
-    "language.not_misnamed_unknown_to_all.*": 0.90,
-    "language.pages.*": 0.97,
+    **{f"language.macro_f1.{length}": asked for length, asked in F1.items()},
+    "language.answered.>= 60": 1 - NO_ANSWER,
+    "language.not_misnamed.*": 1 - MISNAMED,
+    "language.not_misnamed_unknown_to_all.*": 1 - MISNAMED,
+    "language.pages.*": PAGES,
     "language.pages.lines of one language, 80% in one": 1.0,
-    "language.line_characters.all": 0.998,
-    "language.mixes_found.*": 0.99,
+    "language.line_characters.all": LINES,
+    "language.mixes_found.*": MIXED,
     "language.not_mixed.one language": 0.98,
     "language.not_mixed.one language, or with English": 1.0,
     "language.lines_without_kana.*": 1.0,
-    "language.form.*": 0.99,
+    "language.form.*": RIGHT_FORM,
     **{f"quality.good_kept.{language}": 0.97 for language in LARGE.split()},
     "quality.whole.junk_dropped": 0.90,
     "quality.held_out.good_kept_mean": 0.97,

@@ -21,7 +21,8 @@ CORPORA: Mapping[str, tuple[str, ...]] = {
     "6_quality": ("labelled.jsonl.zst",),
     OWN: (
         "tests/golden/cases/safety_*.tsv",
-        "tests/golden/safety_*.py",
+        "tests/golden/safety_evasion.py",
+        "tests/golden/safety_phrases.py",
         "tools/make_safety_rows.py",
         "tools/safety_rows/*.txt",
     ),

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from curation.errors import ConfigError
+from curation.steps import step_class
 from tests.gate.corpora import digest_of
 from tests.gate.families import FAMILIES
 from tests.gate.figures import Figures
 from tests.gate.gold import REPO, Gold
 
-__all__ = ["PROCESSES", "Result", "digests", "groups_of", "judge", "run_cases"]
+__all__ = ["PROCESSES", "Result", "absent", "digests", "groups_of", "judge", "run_cases"]
 
 PROCESSES = 2
 CASES = "golden cases"
@@ -51,6 +53,27 @@ def digests(families: Collection[str], data: Path) -> Mapping[str, str | None]:
     """Of the corpora of some families; None of those that are not there."""
     wanted = sorted({corpus for name in families for corpus in FAMILIES[name].corpora})
     return {corpus: digest_of(corpus, data) for corpus in wanted}
+
+
+def absent(families: Collection[str], data: Path, found: Mapping[str, str | None]) -> dict[str, str]:
+    """Families that cannot be judged on this machine, and what is missing.
+
+    Args:
+        found: digests of corpora, as `digests` gives them.
+    """
+    said: dict[str, str] = {}
+    for name in families:
+        missing = [corpus for corpus in FAMILIES[name].corpora if found[corpus] is None]
+        if missing:
+            said[name] = f"no {', '.join(missing)} at {data}: set CORPUSMILL_TEST_DATA to a folder that has it"
+            continue
+        try:
+            for step in FAMILIES[name].filters:
+                kind = step_class(step)
+                kind(kind.Config()).ready()
+        except ConfigError as error:
+            said[name] = str(error)
+    return said
 
 
 @cache

@@ -1,15 +1,15 @@
-"""The shipped lists of `safety_terms` on labelled texts, good texts, bug cases, and on adverts that try not to be found.
+"""The shipped lists of `safety_terms` on bug cases, and on adverts that try not to be found.
 
-The adverts of the labelled set of our own (`handmade`) were read while the lists were made, half of them; `MarkIvory2973/tg-spam` too.
-Figures of the other half stand in the tests. Sentences of `safety_phrases` were written for these tests.
+On labelled and good texts of the test data: tests/gate/safety.py, with floors in tests/golden/floors.json. Half of the adverts
+there that are our own were read while the lists were made; `MarkIvory2973/tg-spam` too. Sentences of `safety_phrases` were written
+for these tests.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,6 @@ EVASIONS = (
 )
 LOOKS = dict(zip("aceopxyi", "асеорхуі", strict=True))
 LEET = dict(zip("oieast", "013457", strict=True))
-FLOORS = {
-    "gambling ad": 0.9,
-    "porn ad": 0.9,
-    "euphemism:recruit (上车)": 0.9,
-    "forum filler thread": 0.95,
-    "spam/porn/gambling chat ad": 0.55,
-}
-"""Least share of the rows of a category that must be dropped."""
 
 
 @cache
@@ -65,69 +57,7 @@ def kept(texts: Sequence[str]) -> list[str]:
     return [text for text, reason in zip(texts, judge(texts), strict=True) if reason is None]
 
 
-def rows(path: Path) -> Iterator[dict[str, Any]]:
-    import zstandard
-
-    if not path.is_file():
-        pytest.skip(f"no {path}: set CORPUSMILL_TEST_DATA to a folder that has it")
-    with path.open("rb") as raw, zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(raw) as plain:
-        yield from map(json.loads, io.TextIOWrapper(plain, encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
-def labelled(test_data: Path) -> list[tuple[dict[str, Any], str | None]]:
-    """Each labelled row and the reason to drop it."""
-    found = list(rows(test_data / "5_safety" / "labelled.jsonl.zst"))
-    return list(zip(found, judge([row["text"] for row in found]), strict=True))
-
-
-# -- labelled texts --------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("category", FLOORS)
-def test_adverts_are_dropped(labelled: list[tuple[dict[str, Any], str | None]], category: str) -> None:
-    """Of the adverts of a category at least the floor is dropped."""
-    reasons = [reason for row, reason in labelled if row["category"] == category]
-    assert sum(reason is not None for reason in reasons) >= FLOORS[category] * len(reasons)
-
-
-@pytest.mark.slow
-def test_hard_negatives_are_kept(labelled: list[tuple[dict[str, Any], str | None]]) -> None:
-    """Headlines, laws, chat and other harmless texts with dangerous-looking words: fewer than 0.5 % are dropped, and of no source
-    more than 1.5 % (hatecheck's rows quote and reclaim slurs; of the chat of umputun/tg-spam some rows are adverts)."""
-    harmless = [(row["source"], reason) for row, reason in labelled if row["unsafe"] == 0]
-    assert sum(reason is not None for _, reason in harmless) < 0.005 * len(harmless)
-    for source in {source for source, _ in harmless}:
-        reasons = [reason for other, reason in harmless if other == source]
-        assert sum(reason is not None for reason in reasons) <= 0.015 * len(reasons), source
-
-
-@pytest.mark.slow
-def test_what_is_dropped_of_chat_is_spam(labelled: list[tuple[dict[str, Any], str | None]]) -> None:
-    """Of the rows of Chinese chat that are dropped at least 98 % are labelled as spam."""
-    dropped = [row["unsafe"] for row, reason in labelled if row["source"].startswith("MarkIvory") and reason]
-    assert sum(dropped) >= 0.98 * len(dropped) > 0
-
-
-# -- good texts ------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_good_texts_are_kept(test_data: Path) -> None:
-    """Of good texts in 25 languages fewer than 0.2 % are dropped, whole and as single lines, and of no language more than 1 %."""
-    folder = test_data / "2_text"
-    languages = {row["id"]: row["lang"] for row in rows(folder / "gold.jsonl.zst") if row["quality"] == "good"}
-    texts: list[tuple[str, str]] = []
-    for path in sorted(folder.glob("crawl-*.jsonl.zst")):
-        texts += [(languages[row["id"]], row["text"]) for row in rows(path) if row["id"] in languages]
-    lines = [(language, line) for language, text in texts[::4] for line in text.split("\n") if len(line) > 8]
-    for sample in (texts, lines[:60_000]):
-        reasons = judge([text for _, text in sample])
-        bad = [language for (language, _), reason in zip(sample, reasons, strict=True) if reason is not None]
-        assert len(bad) < 0.002 * len(sample)
-        for language in set(bad):
-            assert bad.count(language) <= max(1, 0.01 * sum(other == language for other, _ in sample)), language
+# -- texts written for this ------------------------------------------------------------------------
 
 
 def test_honest_near_words_are_kept() -> None:
