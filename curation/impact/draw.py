@@ -80,9 +80,10 @@ def draw_sample(pipeline: Pipeline, output: Path, documents: int = DOCUMENTS, se
     check_done(pipeline)
     _check_output(output)
     outcomes = [_KEPT, *(f"dropped by {placed.name}" for placed in pipeline.placed)]
-    if documents < LEAST * len(outcomes):
+    fewest = 2 * LEAST * len(outcomes)
+    if documents < fewest:
         raise ConfigError(
-            f"--documents {documents}: expected at least {LEAST * len(outcomes)}, {LEAST} for each outcome of this run."
+            f"--documents {documents}: expected at least {fewest}, {2 * LEAST} for each outcome of this run."
         )
     found = _strata(pipeline, outcomes, documents, f"impact sample {seed}")
     if not found:
@@ -118,11 +119,12 @@ def _strata(pipeline: Pipeline, outcomes: Sequence[str], most: int, salt: str) -
             lengths = length_classes(
                 pc.utf8_length(batch.column("text")).cast(pa.int64()).to_numpy(zero_copy_only=False)
             )
-            sources = [source_names[one] for one in batch.column("source").cast(pa.string()).to_pylist()]
+            source = batch.column("source")
+            names = pa.array([source_names[one] for one in source.dictionary.to_pylist()], pa.string())
             table = pa.table(
                 {
                     "language": languages.slice(start, batch.num_rows),
-                    "source": pa.array(sources, pa.string()),
+                    "source": names.take(source.indices),
                     "length": lengths,
                     "outcome": pa.array(dropped_by[rows]),
                     "row": pa.array(rows),

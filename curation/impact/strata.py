@@ -1,10 +1,10 @@
 """Strata of a sample: how documents are told apart, how many of each are drawn, and which: those with the smallest keys.
 
 A stratum is language x source x length class x outcome. The smallest ones are put together until there is room for `LEAST`
-documents of each; then every stratum gets `LEAST`, or all it has, and what is left goes by the square root of sizes: so a rare
-language or reason is seen, and a large one still has most documents. A key is a hash, so which documents are drawn depends on
-neither the order of files nor the number of workers. Memory: 24 bytes a document that may still be drawn, of which a
-stratum has as many as the sample at most.
+documents of each in half of the sample; then every stratum gets `LEAST`, or all it has, and what is left goes by the square
+root of sizes: so a rare language or reason is seen, and a large one still has most documents. A key is a hash, so which
+documents are drawn depends on neither the order of files nor the number of workers. Memory: 24 bytes a document that may
+still be drawn, of which a stratum has as many as the sample at most.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 __all__ = ["LEAST", "OTHERS", "Drawn", "Reservoir", "Stratum", "allotted", "chosen", "combined"]
 
 LEAST = 5
-"""Documents of each stratum, where it has so many."""
+"""Documents of each stratum, where it has so many; together at most half of the sample."""
 OTHERS = "others"
 """Stands for what was put together."""
 _LOSES = ("source", "length", "language")
@@ -88,7 +88,7 @@ class Drawn:
 
 
 def combined(found: Mapping[Stratum, Reservoir], documents: int) -> dict[Stratum, Reservoir]:
-    """Put the smallest strata together until `documents` suffice for LEAST of each.
+    """Put the smallest strata together until half of `documents` suffice for LEAST of each.
 
     The smallest one loses its source, then its length class, then its language, until it meets another that lost the same.
     Outcomes stay apart. Reservoirs that are put together are changed.
@@ -96,7 +96,7 @@ def combined(found: Mapping[Stratum, Reservoir], documents: int) -> dict[Stratum
     strata = dict(found)
     waiting = [(reservoir.population, stratum) for stratum, reservoir in strata.items()]
     heapq.heapify(waiting)
-    while waiting and len(strata) * LEAST > documents:
+    while waiting and 2 * len(strata) * LEAST > documents:
         population, stratum = heapq.heappop(waiting)
         part = next((part for part in _LOSES if getattr(stratum, part) != OTHERS), None)
         if part is None or stratum not in strata or strata[stratum].population != population:
