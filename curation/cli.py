@@ -24,12 +24,14 @@ from curation.cat_command import add_cat
 from curation.command_parser import Commands, Parser, command
 from curation.errors import ConfigError, CorpusmillError
 from curation.export_command import add_export_arguments, export
+from curation.impact_command import add_impact
 from curation.job_command import add_judge, add_run
 from curation.mask_command import add_mask
 from curation.new_filter_command import add_new_filter
 from curation.parity_command import add_parity
 from curation.progress_command import add_progress
 from curation.rescore_command import add_rescore
+from curation.sample_command import add_sample
 from curation.terminal import PlainFormatter, printable_lines
 from curation.train_ngram_command import add_train_ngram
 from curation.train_safety_command import add_train_safety
@@ -54,12 +56,23 @@ def build_parser() -> argparse.ArgumentParser:
     about = "Raw crawl in, one packed Arrow file of token ids out; every dropped line accounted for."
     parser = Parser(prog="corpusmill", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
-    for add in (add_run, add_judge, _add_explain, _add_what_if, _add_export, _add_report, _add_verify, _add_configs):
+    for add in (
+        add_run,
+        add_judge,
+        _add_explain,
+        _add_what_if,
+        add_impact,
+        _add_export,
+        _add_report,
+        _add_verify,
+        _add_configs,
+    ):
         add(commands)
     for add in (
         add_parity,
         add_cat,
         add_mask,
+        add_sample,
         add_progress,
         add_rescore,
         add_blacklist,

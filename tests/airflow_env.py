@@ -70,21 +70,26 @@ def database() -> Path:
     return folder
 
 
-def read_curate() -> Any:
-    """The DAG, read from its file as Airflow reads it."""
+def read_dag(name: str) -> Any:
+    """A DAG, read from its file as Airflow reads it."""
     home()
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(str(DAGS))
     assert bag.import_errors == {}
-    return bag.dags["curate"]
+    return bag.dags[name]
+
+
+def read_curate() -> Any:
+    """One run of the pipeline."""
+    return read_dag("curate")
 
 
 def read_rescore() -> Any:
-    """The DAG of the re-score, read from its file as Airflow reads it."""
-    home()
-    from airflow.dag_processing.dagbag import DagBag
+    """The re-score."""
+    return read_dag("rescore")
 
-    bag = DagBag(str(DAGS))
-    assert bag.import_errors == {}
-    return bag.dags["rescore"]
+
+def read_impact() -> Any:
+    """The impact of a change."""
+    return read_dag("filter_impact")

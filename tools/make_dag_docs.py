@@ -49,8 +49,8 @@ def page(dags: list[Any]) -> str:
         schedule = _schedule(dag.schedule)
         tags = ", ".join(f"`{tag}`" for tag in sorted(dag.tags))
         parts += [f"Runs {schedule}, at most {dag.max_active_runs} at once. Tags: {tags}.", ""]
-        parts += ["### Parameters", "", *_parameters(dag), "", "### Tasks", "", *_tasks(dag)]
-    return "\n".join(parts) + "\n"
+        parts += ["### Parameters", "", *_parameters(dag), "", "### Tasks", "", *_tasks(dag), ""]
+    return "\n".join(parts)
 
 
 def _schedule(schedule: Any) -> str:
@@ -86,7 +86,8 @@ def _tasks(dag: Any) -> list[str]:
     for rows, names in alike.items():
         title = ", ".join(f"`{name}`" for name in names if name) or "outside groups"
         meanings = [f"`{name}`: {dag.task_group_dict[name].tooltip}." for name in names if name]
-        parts += [f"**{title}**", "", *[f"- {meaning}" for meaning in meanings], *([""] if meanings else [])]
+        parts += [f"**{title}**", ""] if set(groups) != {""} else []
+        parts += [*[f"- {meaning}" for meaning in meanings], *([""] if meanings else [])]
         parts += ["| task | does | pool | tries | runs if |", "| --- | --- | --- | --- | --- |", rows, ""]
     return parts[:-1]
 

@@ -1,0 +1,141 @@
+"""What the tasks of the DAG `filter_impact` do: check the question, judge each side once, write the sheet, hold it to its bounds."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curation import impact_tasks
+from curation.errors import ConfigError, CorpusmillError, InputError, RunError
+from curation.impact_tasks import Question, answer, begin, hold, judge, write
+from curation.run import read_json
+
+MOMENT = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
+CONFIG = "name: mine\nsteps: [length: {min_units: 3}]\nimpact: {max_kept_change: 0.1}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two configs and a sample of 40 texts of 1 to 40 words."""
+    (tmp_path / "mine.yaml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "old.yaml").write_text(CONFIG.replace("min_units: 3", "min_units: 10"), encoding="utf-8")
+    (tmp_path / "sample").mkdir()
+    lines = [json.dumps({"id": f"d{n}", "text": f"{n} " + "word " * n}) for n in range(1, 41)]
+    (tmp_path / "sample" / "a.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def form(folder: Path, **over: Any) -> dict[str, Any]:
+    """The DAG's parameters."""
+    asked = {
+        "config": str(folder / "mine.yaml"), "base": str(folder / "old.yaml"), "overrides": [],
+        "sample": str(folder / "sample"), "corpus": None, "root": str(folder / "root"),
+    }  # fmt: skip
+    return {**asked, **over}
+
+
+def begun(folder: Path, **over: Any) -> Path:
+    """Begin as the DAG run `mine`; returns the folder of its sheet."""
+    told = begin(form(folder, **over), dag_id="filter_impact", dag_run_id="mine", run_after=MOMENT)
+    return folder / "root" / told["sheet"]
+
+
+def test_the_tasks_one_after_the_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side is judged once; the bounds turn it red, and it stays."""
+    sheet = begun(folder)
+    assert sheet == folder / "root" / "impact" / "sheets" / "mine"
+    assert judge(sheet, "new") == {"documents": 40, "kept": 39}
+    assert judge(sheet, "base") == {"documents": 40, "kept": 32}
+    monkeypatch.setattr("curation.impact.judge_side.drive", None)  # nothing is judged from here on
+    assert write(sheet) == {"before": 32, "leave": 0, "come_in": 7, "after": 39, "broken": 1}
+    assert {path.name for path in sheet.iterdir()} >= {
+        "asked.json",
+        "sheet.html",
+        "sheet.md",
+        "sheet.json",
+        "pull-request.md",
+    }
+    with pytest.raises(CorpusmillError, match=r"21\.88 % .* impact\.max_kept_change allows 10 %"):
+        hold(sheet)
+    assert write(sheet)["broken"] == 1
+
+
+def test_within_bounds_the_run_is_green(folder: Path) -> None:
+    """A setting of the form is of the new side alone."""
+    sheet = begun(folder, overrides=["length.min_units=10"])
+    assert judge(sheet, "new") == judge(sheet, "base")
+    assert write(sheet)["come_in"] == 0
+    assert hold(sheet) == {"broken": 0}
+
+
+def test_a_second_try_takes_the_same_folder_and_tells_of_it(folder: Path) -> None:
+    """Begun twice is begun once; Airflow's own ids become names of ours."""
+    assert begun(folder) == begun(folder)
+    told = begin(form(folder), dag_id="filter_impact", dag_run_id="manual__2026-05-20T14:23:22+00:00", run_after=MOMENT)
+    assert told["sheet"].startswith("impact/sheets/impact-mine-20260520-142322-")
+    assert (told["base"], told["new"]) == (str(folder / "old.yaml"), str(folder / "mine.yaml"))
+    engine = read_json(folder / "root" / told["sheet"] / "asked.json")["engine"]
+    assert engine == {"engine": "airflow", "dag_id": "filter_impact", "dag_run_id": "manual__2026-05-20T14:23:22+00:00"}
+
+
+@pytest.mark.parametrize(
+    ("over", "error", "told"),
+    [
+        ({"config": "mine.yaml"}, ConfigError, "config 'mine.yaml': expected an absolute path"),
+        ({"config": "configs/mine"}, ConfigError, "config 'configs/mine': expected an absolute path"),
+        ({"base": "old.yaml"}, ConfigError, "base 'old.yaml': expected an absolute path"),
+        ({"sample": "sample"}, ConfigError, "sample 'sample': expected an absolute path"),
+        ({"root": "root"}, ConfigError, "expected an absolute path"),
+        ({"corpus": "large"}, ConfigError, "corpus size 'large'"),
+        ({"overrides": ["length.min_wordz=3"]}, ConfigError, "min_wordz"),
+        ({"sample": "/nosuch/sample"}, InputError, "nosuch"),
+        ({"base": "no-such-revision"}, ConfigError, "no-such-revision"),
+    ],
+)
+def test_what_cannot_be_asked_fails_at_once(
+    folder: Path, over: dict[str, Any], error: type[CorpusmillError], told: str
+) -> None:
+    """Nothing is left behind that the tab would find; another try would not help."""
+    with pytest.raises(error, match=told):
+        begun(folder, **over)
+    assert list((folder / "root").glob("impact/sheets/*")) == []
+
+
+def test_without_a_sheet_the_bounds_are_not_held(folder: Path) -> None:
+    """It says which task to clear."""
+    with pytest.raises(RunError, match="Clear the task `sheet`"):
+        hold(begun(folder))
+
+
+def test_the_same_question_has_the_same_folder(folder: Path) -> None:
+    """Another question, or another size of the corpus, has its own."""
+    asked = Question(str(folder / "mine.yaml"), str(folder / "old.yaml"), sample=(str(folder / "sample"),))
+    first = answer(asked, folder / "root")
+    assert first.folder == answer(asked, folder / "root").folder
+    assert first.folder.parent == (folder / "root" / "impact" / "sheets").resolve()
+    assert first.folder.name.startswith("mine-")
+    sized = Question(asked.config, asked.base, sample=asked.sample, corpus="3Bdocuments")
+    assert answer(sized, folder / "root").folder != first.folder
+    assert answer(asked, folder / "root", folder / "here").page == folder / "here" / "sheet.html"
+
+
+def test_a_bound_that_the_sample_cannot_check_is_a_note(folder: Path) -> None:
+    """On the sheet, since it would be believed otherwise."""
+    config = folder / "mine.yaml"
+    config.write_text(CONFIG.replace("0.1}", "0.9, languages: {tha_Thai: 0.1}}"), encoding="utf-8")
+    found = answer(Question(str(config), str(folder / "old.yaml"), sample=(str(folder / "sample"),)), folder / "root")
+    assert any("impact.languages.tha_Thai bounds nothing" in note for note in found.comparison.notes)
+    assert "impact.languages.tha_Thai bounds nothing" in found.page.read_text(encoding="utf-8")
+    assert found.broken == []
+
+
+def test_the_module_names_what_lies_in_the_folder() -> None:
+    """The plugin knows the same names, without importing this module."""
+    plugin = Path(impact_tasks.__file__).parent / "report" / "airflow_plugin.py"
+    source = plugin.read_text(encoding="utf-8")
+    assert f'"{impact_tasks.ASKED}"' in source
+    assert f'"{impact_tasks.PAGE}"' in source
