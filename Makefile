@@ -10,7 +10,7 @@ TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
 PACKAGES := curation tokenization quality_models dags tools demo examples tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup torch demo up down test lint types imports kernels unit gate slow bounds bench docs lock services clean
+.PHONY: help setup torch demo up down test lint types imports kernels unit gate impact slow bounds bench docs lock services clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -78,8 +78,13 @@ bounds: torch $(VENV)/.tokenizers ## the fast tests of kernels with every access
 gate: kernels ## golden cases, and what filters reach on gold against its floors: one or two minutes
 	$(BIN)/python -m tests.gate
 
-test: lint types imports unit ## lint, types, import rules, the gate and every test
+# IMPACT_BASE=REV compares with another commit than the last signed one.
+impact: kernels ## what changes of filters, models and configs since the last signed commit do to documents
+	$(BIN)/python tools/impact_of_checkout.py $(if $(IMPACT_BASE),--base $(IMPACT_BASE))
+
+test: lint types imports unit ## lint, types, import rules, the gate, the impact of changes and every test
 	$(BIN)/python -m tests.gate --no-cases
+	$(BIN)/python tools/impact_of_checkout.py $(if $(IMPACT_BASE),--base $(IMPACT_BASE))
 	$(BIN)/pytest --durations=10 -m "slow or airflow"
 
 services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)
