@@ -12,7 +12,7 @@ from curation.impact.facts import Outcome, StepFacts
 from curation.impact.side_rows import SideRows
 from curation.matched_spans import MATCHED
 from curation.report.samples import Place
-from curation.verdicts import Filter, Step
+from curation.verdicts import Step
 from curation.what_if_outcomes import score_batch
 from curation.what_if_samples import RowLimits, score_of_reason
 
@@ -63,11 +63,10 @@ def ask_step(side: SideRows, name: str, place: Place | None) -> AskedStep | None
     row = side.row(facts, place) if facts is not None else None
     if facts is None or row is None or place is None:
         return None
-    known = side.object_of(facts)
     limits = None
-    if isinstance(known, Filter):
-        limits = RowLimits(known, score_batch(known, side.table(facts, place[0]), np.array([place[1]], np.int64)))
-    return AskedStep(facts, known, row, limits)
+    if (by_row := side.limits_by_row(facts)) is not None:
+        limits = RowLimits(by_row, score_batch(by_row, side.table(facts, place[0]), np.array([place[1]], np.int64)))
+    return AskedStep(facts, side.object_of(facts), row, limits)
 
 
 def deciding_scores(

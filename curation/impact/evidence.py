@@ -53,7 +53,7 @@ def evidence_of(step: str, score: str | None, reason: str | None, row: Mapping[s
     looked = bytes(text[:LOOKED_BYTES])
     spans: Sequence[MatchedSpan] = ()
     if step == "safety_terms":
-        spans = _terms(row, reason, len(text))
+        spans = _terms(row, reason, score, len(text))
     elif step == "safety_model":
         return _window(row, len(text))
     elif step == "language":
@@ -66,10 +66,10 @@ def evidence_of(step: str, score: str | None, reason: str | None, row: Mapping[s
     return Evidence(_densest(ordered, len(text)), ordered)
 
 
-def _terms(row: Mapping[str, Any], reason: str | None, n_bytes: int) -> list[MatchedSpan]:
-    """Terms of the category that decided; of all if none of it is named."""
+def _terms(row: Mapping[str, Any], reason: str | None, score: str | None, n_bytes: int) -> list[MatchedSpan]:
+    """Terms of the category that decided, or that the score is of (`drugs_density`); of all if none of it is named."""
     spans = [span for span in read_spans(row.get(MATCHED)) if span.end <= n_bytes]
-    category = (reason or "").partition(".")[2]
+    category = reason.partition(".")[2] if reason else (score or "").rpartition("_")[0]
     return [span for span in spans if span.category == category] or spans
 
 

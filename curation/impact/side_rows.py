@@ -6,7 +6,7 @@ limit of a single document and the score of a reason, are made of a side's confi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,24 +16,36 @@ from curation.config import parse_config
 from curation.errors import ConfigError
 from curation.impact.facts import Comparison, SideFacts, StepFacts
 from curation.report.samples import Place, find_documents
-from curation.run import Run
+from curation.run import Run, read_json
 from curation.shards import Shard, item_marker, open_table, shards_of
-from curation.verdicts import Step
+from curation.verdicts import Filter, Step
 
-__all__ = ["SideRows", "both_sides"]
+__all__ = ["SideRows", "both_sides", "changed_steps"]
+
+
+_LIMITS_IN_A_MODEL = frozenset({"safety_model"})
+"""Steps whose `limits_of` opens a model, for seconds: their cards hold the limits of all languages."""
 
 
 class SideRows:
     """One side."""
 
-    def __init__(self, side: SideFacts, shards_of_new: tuple[Shard, ...], known_code: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        side: SideFacts,
+        shards_of_new: tuple[Shard, ...],
+        known_code: Mapping[str, str] | None,
+        changed: frozenset[str],
+    ) -> None:
         """A side.
 
         Args:
             shards_of_new: in which places are given.
             known_code: for a side of a revision the code digests of this code's steps by name; None: it is this code.
+            changed: names of the steps that differ between the sides.
         """
         self.side = side
+        self._changed = changed
         self.shards: tuple[Shard, ...] = tuple(shards_of(Run(side.run_folder)))
         self._same = [mine.sha256 == its.sha256 for mine, its in zip(self.shards, shards_of_new, strict=False)]
         self._known_code = known_code
@@ -55,6 +67,16 @@ class SideRows:
             return None
         found = self._steps.get(step.name)
         return found if found is not None and found.version == step.version else None
+
+    def limits_by_row(self, step: StepFacts) -> Filter | None:
+        """The step, if it can be asked for the limits of single documents without opening a model for nothing.
+
+        Of those that keep their limits in a model the card says enough where nothing of the step was changed.
+        """
+        known = self.object_of(step)
+        if not isinstance(known, Filter) or (step.name in _LIMITS_IN_A_MODEL and step.name not in self._changed):
+            return None
+        return known
 
     def seek(self, places: Mapping[Place, bytes]) -> None:
         """Look for documents that stand elsewhere on this side, by their doc_ids; done once for all that are asked of it."""
@@ -99,10 +121,27 @@ def both_sides(comparison: Comparison) -> tuple[SideRows, SideRows]:
     shards = tuple(shards_of(Run(comparison.new.run_folder)))
     code = {step.name: step.code for step in comparison.new.steps}
     known = None if comparison.base.commit is None else code
-    return SideRows(comparison.base, shards, known), SideRows(comparison.new, shards, None)
+    changed = frozenset(step.name for step in changed_steps(comparison))
+    return SideRows(comparison.base, shards, known, changed), SideRows(comparison.new, shards, None, changed)
 
 
-def doc_ids_at(comparison: Comparison, rows: Iterable[int]) -> dict[Place, bytes]:
-    """Place and doc_id of some rows of the table of documents."""
-    taken = comparison.documents.select(["shard", "row", "doc_id"]).take(pa.array(list(rows), pa.int64()))
-    return {(one["shard"], one["row"]): one["doc_id"] for one in taken.to_pylist()}
+def changed_steps(comparison: Comparison) -> list[StepFacts]:
+    """Steps of the new side that the base has, too, but with another version, other settings, limits, lists, models or code.
+
+    One that only reads other scores of a step before it is not changed.
+
+    Raises:
+        RunError: a step's card is missing or damaged.
+    """
+    found = []
+    for step in comparison.new.steps:
+        old = comparison.base.step(step.name)
+        if old is not None and _identity(old) != _identity(step):
+            found.append(step)
+    return found
+
+
+def _identity(step: StepFacts) -> tuple[Any, ...]:
+    models = read_json(step.folder / "_step.json").get("models", {})
+    limits = {name: list(values) for name, values in step.thresholds.items()}
+    return step.version, step.code, dict(step.config), limits, models

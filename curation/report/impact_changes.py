@@ -38,13 +38,17 @@ def changes_of(comparison: Comparison) -> list[Change]:
         RunError: a step's card is missing or damaged.
     """
     found = list(_input_changes(comparison))
+    other_documents = bool(found)
     base, new = comparison.base, comparison.new
     for step in new.steps:
         old = base.step(step.name)
         if old is None:
             found.append(Change(step.name, "new step", "-", f"step {step.place + 1} of {len(new.steps)}"))
         else:
-            found += _step_changes(old, step)
+            own = list(_step_changes(old, step))
+            if not own and not other_documents and old.score_digest != step.score_digest:
+                own = [Change(step.name, "reads", "-", "scores of a step before it that differ")]
+            found += own
     for step in base.steps:
         if new.step(step.name) is None:
             found.append(Change(step.name, "step gone", f"step {step.place + 1} of {len(base.steps)}", "-"))
@@ -93,7 +97,8 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{before}{key}.")
         else:
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            whole = isinstance(value, float) and value.is_integer()
+            text = value if isinstance(value, str) else json.dumps(int(value) if whole else value, ensure_ascii=False)
             yield f"{before}{key}", text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} ..."
 
 

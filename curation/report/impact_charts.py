@@ -59,14 +59,13 @@ def moves(scale: Scale, leaves: Estimate | None, comes_in: Estimate | None, of: 
     for estimate, sign, css, word in ((leaves, -1, "out", "leaves"), (comes_in, 1, "in", "comes in")):
         if estimate is None:
             continue
+        if not estimate.value:  # its interval is in words beside: a whisker at every nothing would look like something
+            words.append(f"{word} 0 % ({interval(estimate)})")
+            continue
         title = f"{word} {percent(estimate.value)} ({interval(estimate)})"
         words.append(title)
         near, far = sorted((scale.zero, scale.x(sign * estimate.value)))
-        bar = (
-            f'<path class="{css}" d="M{near:.1f} {MIDDLE - 5}h{far - near:.1f}v10h-{far - near:.1f}z"/>'
-            if estimate.value
-            else ""
-        )
+        bar = f'<path class="{css}" d="M{near:.1f} {MIDDLE - 5}h{far - near:.1f}v10h-{far - near:.1f}z"/>'
         parts.append(f"<g><title>{_said(title)}</title>{bar}{_whisker(scale, sign, estimate)}</g>")
     parts.append(f'<path class="zero" d="M{scale.zero:.1f} 2V{HEIGHT - 2}"/>')
     label = f"{of}: " + ", ".join(words)

@@ -80,10 +80,14 @@ def labelled_words(figures: Figures) -> list[str]:
     if found is None:
         return []
     words = []
-    for right, wrong, what, name in (
-        (found.leaves_junk, found.leaves_good, "that leave", "junk"), (found.comes_in_good, found.comes_in_junk, "that come in", "good"),
-    ):  # fmt: skip
-        if n := right.count + wrong.count:
-            share = "" if right.share is None else f", {percent(right.share.value)} ({interval(right.share)})"
-            words.append(f"Labelled documents {what}: {n:,}; labelled as {name}: {right.count:,}{share}.")
-    return words or [f"None of the {noun(found.labelled, 'labelled document')} changes sides."]
+    for good, junk, verb in (
+        (found.leaves_good, found.leaves_junk, "leave"),
+        (found.comes_in_good, found.comes_in_junk, "come in"),
+    ):
+        right, name = (junk, "junk") if verb == "leave" else (good, "good")
+        if n := good.count + junk.count:
+            share = "" if right.share is None else f" ({percent(right.share.value)}; {interval(right.share)})"
+            words.append(
+                f"Of {noun(n, 'labelled document')} that {verb} {right.count:,} {'is' if right.count == 1 else 'are'} {name}{share}."
+            )
+    return words

@@ -25,6 +25,8 @@ _SPECIAL = re.compile(r"[\\`*\[\]<>|~&$@#]|(?<!\w)_|_(?!\w)")
 _BEGINS_A_BLOCK = re.compile(r"^(\s*)([-+=]+(?=\s|$))|^(\s*\d+)([.)](?=\s|$))")
 _BACKTICKS = re.compile("`+")
 MAX_WORST = 5
+LEAST_DOCUMENTS = 30
+"""That the base keeps of a language which a pull request names."""
 MAX_SAID = 4
 """Bounds and rules that a pull request names; the sheet has all."""
 _LINE_CHARS = 300
@@ -61,7 +63,6 @@ def sheet_markdown(comparison: Comparison, figures: Figures, view: View) -> str:
         "## What was changed",
         _changes(view),
         *_section(view.totals),
-        _list([inline(words) for words in view.labelled]),
         *_section(view.filters),
         *(part for table in view.groups for part in _section(table)),
         *_section(view.reasons),
@@ -117,10 +118,10 @@ def _capped(lines: Sequence[str]) -> list[str]:
 
 def _worst(figures: Figures) -> str:
     """The languages of which most moves."""
-    moving = [
-        group for group in figures.languages if group.documents.moved is not None and group.documents.moved.value > 0
-    ]
-    moving.sort(key=lambda group: -(group.documents.moved.value if group.documents.moved else 0))
+    moving = [one for one in figures.languages if one.documents.moved is not None and one.documents.moved.value > 0]
+    # Of a handful of documents one is a large share: languages with more of them go first.
+    moving = [one for one in moving if one.documents.before.count >= LEAST_DOCUMENTS] or moving
+    moving.sort(key=lambda one: -(one.documents.moved.value if one.documents.moved else 0))
     told = [
         f"{code(group_name(group.name))} {percent(group.documents.moved.value)} ({interval(group.documents.moved)})".replace(
             NBSP, " "
@@ -180,7 +181,7 @@ def _cell(cell: Cell, *, first: bool) -> str:
     text = code(cell.text) if first and cell.text else inline(cell.text)
     badge = f" **{inline(cell.badge)}**" if cell.badge else ""
     small = inline(cell.small)
-    return f"{text}{badge}{' ' if text and small else ''}{small}"
+    return f"{text}{badge}{' · ' if text and small else ''}{small}"
 
 
 def _rules(view: View) -> Iterator[str]:

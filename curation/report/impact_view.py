@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +24,9 @@ from curation.run import code_version
 __all__ = ["Bound", "DocumentGroup", "View", "view_of"]
 
 MAX_FILES = 5
+MAX_LANGUAGES = 8
+"""Languages that a line about bounds names, the worst first."""
+_FOLDERS = re.compile(r"(?<!\S)/\S*/(?=[^\s/])")
 _KINDS = {"dead": "dead", "often": "more than tenfold", "seldom": "a tenth and less"}
 
 
@@ -62,7 +67,6 @@ class View:
     filters: Table
     groups: Sequence[Table]
     reasons: Table
-    labelled: Sequence[str]
     rules: Sequence[tuple[str, RuleNote]]
     """With its kind in words."""
     silent: Sequence[str]
@@ -95,10 +99,10 @@ def view_of(
     level = "bad" if broken else "look" if bounds is None else "done"
     verdict = {"bad": "Out of bounds", "look": "No bounds are set", "done": "Within its bounds"}[level]
     return View(
-        title=f"{comparison.new.label} beside {comparison.base.label}",
+        title=f"{_called(comparison.new.label)} beside {_called(comparison.base.label)}",
         level=level,
         verdict=verdict,
-        sentences=_sentences(figures),
+        sentences=[*_sentences(figures), *labelled_words(figures)],
         bounds=_bounds(figures, broken, bounds),
         unchecked=unchecked,
         changes=changes_of(comparison),
@@ -106,7 +110,6 @@ def view_of(
         filters=filter_table(figures),
         groups=group_tables(figures),
         reasons=reason_table(figures),
-        labelled=labelled_words(figures),
         rules=[(_KINDS.get(note.kind, note.kind), note) for note in figures.rules.notes],
         silent=figures.rules.silent,
         off=figures.rules.off,
@@ -136,17 +139,22 @@ def _sentences(figures: Figures) -> list[str]:
     sides = []
     for part, word in ((all_documents.leaves, "leave"), (all_documents.comes_in, "come in")):
         share = "" if part.share is None else f" ({percent(part.share.value)}; {interval(part.share)})"
-        verb = word if part.count != 1 else {"leave": "leaves", "come in": "comes in"}[word]
-        sides.append(
-            f"{amount(part, weighted=figures.weighted)} {verb}{share}"
-            if part.count
-            else f"none {verb}s".replace("comes ins", "comes in")
-        )
+        number = amount(part, weighted=figures.weighted)
+        sides.append(f"{number} {_verb(word, number)}{share}" if part.count else f"none {_verb(word, '1')}")
     words = [f"Of {kept} that the base keeps {sides[0]}; {sides[1]}."]
     if tokens.net is not None:
         words.append(f"The corpus changes by {signed(tokens.net.value)} of its tokens ({interval(tokens.net)}).")
     words += _by_whom(figures)
     return words
+
+
+def _called(label: str) -> str:
+    """A side's label, files by their name: where they lie is told below."""
+    return _FOLDERS.sub("", label)
+
+
+def _verb(word: str, number: str) -> str:
+    return word if number != "1" else {"leave": "leaves", "come in": "comes in"}[word]
 
 
 def _by_whom(figures: Figures) -> list[str]:
@@ -175,7 +183,7 @@ def _by_whom(figures: Figures) -> list[str]:
 
 
 def _bounds(figures: Figures, broken: Sequence[BrokenBound], bounds: ImpactConfig | None) -> list[Bound]:
-    found = [Bound(False, one.text) for one in broken]
+    found = _broken(figures, broken)
     if bounds is None:
         return found
     keys = {one.key for one in broken}
@@ -194,6 +202,30 @@ def _bounds(figures: Figures, broken: Sequence[BrokenBound], bounds: ImpactConfi
             found.append(
                 Bound(True, f"{language}: at most {percent(limit)} may move, and does (impact.languages.{language})")
             )
+    return found
+
+
+def _broken(figures: Figures, broken: Sequence[BrokenBound]) -> list[Bound]:
+    """A line for all documents, and one for the languages that a bound is about."""
+    found = []
+    by_key: dict[tuple[str, float], list[BrokenBound]] = {}
+    for one in broken:
+        if one.language is None:
+            moved = figures.totals.documents.moved
+            sure = f" ({interval(moved)})" if moved is not None else ""
+            found.append(
+                Bound(False, f"all documents: {percent(one.found)} moves{sure}, {percent(one.limit)} may ({one.key})")
+            )
+        else:
+            by_key.setdefault((one.key, one.limit), []).append(one)
+    for (key, limit), ones in by_key.items():
+        named = [
+            f"{one.language} {percent(one.found) if math.isfinite(one.found) else '(none kept before)'}" for one in ones
+        ]
+        more = f" and {len(named) - MAX_LANGUAGES} more" if len(named) > MAX_LANGUAGES else ""
+        found.append(
+            Bound(False, f"{', '.join(named[:MAX_LANGUAGES])}{more}: {percent(limit)} may move in each ({key})")
+        )
     return found
 
 
