@@ -10,6 +10,7 @@ always about two sides as they stood at one moment.
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -63,6 +64,14 @@ class Question:
             ConfigError: the config is wrong.
         """
         return load_config(self.config, self.overrides).top.impact
+
+    def command(self) -> str:
+        """The command that asks it."""
+        words = ["corpusmill", "impact", self.config, "--base", self.base]
+        words += ["--sample", *self.sample] if self.sample else []
+        for override in self.overrides:
+            words += ["--set", override]
+        return shlex.join([*words, "--corpus", self.corpus] if self.corpus is not None else words)
 
     def change(self, root: Path) -> Change:
         """What is meant by it, found out anew: see `curation.impact.run.change_of`."""
@@ -118,7 +127,8 @@ def answer(
         asked = [[side.label, side.run_folder.name] for side in sides]
         name = f"{comparison.new.run_folder.name.rpartition('-')[0]}-{digest8([asked, question.corpus])}"
         folder = root.resolve() / "impact" / "sheets" / name
-    write_sheet(comparison, told, broken, choose_documents(comparison), folder)
+    documents = choose_documents(comparison)
+    write_sheet(comparison, told, broken, documents, folder, bounds=bounds, command=question.command())
     return Answer(comparison, told, bounds, broken, folder)
 
 
