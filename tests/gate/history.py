@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 from tests.gate.floors import FLOORS, SAME, Floors, FloorsError, parse
 
 __all__ = ["fallen", "falls", "versions"]
 
+HERE = "the working tree"
 MOST = 50
 """Versions that are looked at; older ones were looked at in their time."""
 
 
-def fallen(before: Floors, after: Floors) -> list[str]:
+def fallen(before: Floors, after: Floors) -> dict[str, str]:
     """A sentence for each floor that fell, or went, without a new reason beside it. What counts is the floor less its noise."""
-    said = []
+    said = {}
     for name, old in before.floors.items():
         new = after.floors.get(name)
         if new is None:
             if after.removed.get(name) == before.removed.get(name):
-                said.append(f"{name}: its floor of {old.floor:g} is gone, and `removed` does not say why")
+                said[name] = f"{name}: its floor of {old.floor:g} is gone, and `removed` does not say why"
         elif new.bound < old.bound - SAME and (new.reason is None or new.reason == old.reason):
-            said.append(
+            said[name] = (
                 f"{name}: fell from {old.floor:g} less {old.noise:g} to {new.floor:g} less {new.noise:g} without a reason"
             )
     return said
@@ -43,21 +43,25 @@ def versions(path: Path = FLOORS) -> Iterator[tuple[str, str]]:
         )
         if shown.returncode == 0:  # else that commit removed it, or a shallow clone ends there
             yield commit[:9], shown.stdout
-    yield "the working tree", path.read_text(encoding="utf-8")
+    yield HERE, path.read_text(encoding="utf-8")
 
 
 def falls(path: Path = FLOORS) -> list[str]:
-    """A sentence for each floor that ever fell without a reason.
+    """A sentence for each floor that fell without a reason and is not back where it was.
 
     Raises FloorsError: the file as it lies there cannot be read.
     """
-    told = list(versions(path))
-    known: list[tuple[str, Floors]] = []
-    for name, text in told:
+    said: dict[str, str] = {}
+    right = Floors()  # each floor as it last stood rightly
+    for name, text in versions(path):
         try:
-            known.append((name, parse(text)))
+            after = parse(text)
         except FloorsError as error:
-            if name == told[-1][0]:
+            if name == HERE:
                 raise FloorsError(f"{path}: {error}") from None
-            # A version that could not be read was stopped by the gate of its day; those beside it are compared.
-    return [f"{name}: {one}" for (_, before), (name, after) in pairwise(known) for one in fallen(before, after)]
+            continue  # the gate of its day stopped it; what stands before it holds for what stands behind it
+        wrong = fallen(right, after)
+        said = {figure: said.get(figure, f"{name}: {sentence}") for figure, sentence in wrong.items()}
+        kept = {figure: right.floors[figure] for figure in wrong}
+        right = Floors(after.corpora, {**after.floors, **kept}, after.removed)
+    return list(said.values())
