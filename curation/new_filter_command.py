@@ -154,7 +154,7 @@ def _advice(made: NewFilter, config: Path | None) -> list[str]:
     lines = [
         "",
         "It judges already, by an example of a rule. What it still lacks, the law of filters says:",
-        f"    .venv/bin/pytest --tb=line tests/contract tests/golden/test_golden.py tests/unit/curation/filters/test_{name}.py -k {name}",
+        f"    .venv/bin/pytest --tb=short tests/contract tests/golden/test_golden.py tests/unit/curation/filters/test_{name}.py -k {name}",
     ]
     if config is None:
         lines += [
