@@ -1,8 +1,8 @@
 """The documents of a comparison, summed up by all that a sheet tells them apart by: a cell a combination.
 
 A million documents of a drawn sample become some ten thousand cells, and each of the thousands of intervals of a sheet costs a
-look at these (some 50 us for two thousand documents). Documents are taken in the order of their ids, so that no number depends on
-the order of shards.
+look at these (some 50 us for two thousand documents). Documents are taken in the order of their ids, and outcomes in that of
+their names, so that no number depends on the order of shards.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Cells:
     """`n` cells. Arrays by measure have the order of MEASURES; weights are documents of the corpus."""
 
     keys: dict[str, Ints]
-    """By name of KEYS codes[n]: `before` and `after` are numbers of outcomes, the others places in `names`; -1 is null."""
+    """By name of KEYS codes[n]: `before` and `after` are places in `outcomes`, the others places in `names`; -1 is null."""
     names: dict[str, Sequence[str]]
     """Of languages, sources, lengths and labels, sorted."""
     counts: Ints
@@ -51,7 +51,7 @@ class Cells:
     weighted: bool
     """Whether weights or strata differ"""
     outcomes: Sequence[Outcome]
-    """By number"""
+    """KEPT first, the others by name"""
 
     def __len__(self) -> int:
         return len(self.heaviest)
@@ -120,7 +120,10 @@ def cells_of(documents: pa.Table, outcomes: Sequence[Outcome]) -> Cells:
     lengths = [documents.column(name).to_numpy() for name in MEASURES[1:]]
     measures = np.stack([np.ones(len(weights), np.int64), *lengths]).astype(np.int64)
     _check(documents, weights, measures, keys, len(outcomes))
-    return _summed(keys, names, weights, measures, outcomes)
+    known = sorted(set(outcomes), key=lambda one: (one != KEPT, one.step or "", one.reason or ""))
+    places = np.array([known.index(outcome) for outcome in outcomes], np.int64)
+    keys |= {side: places[keys[side]] for side in ("before", "after")}
+    return _summed(keys, names, weights, measures, known)
 
 
 def _summed(

@@ -22,7 +22,7 @@ _TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 _SIZE = re.compile(
     r"(?P<number>(?:\d{1,3}(?:[,_]\d{3})+|\d+)(?:\.\d+)?(?:e\+?\d{1,3})?)\s*(?P<times>[kmbgt]?)\s*"
     r"(?P<measure>tokens?|documents?|docs?)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
 
 

@@ -99,7 +99,7 @@ def _reaches(comparison: Comparison, ratios: Ratios, step: StepFacts, reason: st
             return True  # it counts what breaks a rule, whatever the rules before it say
         return order.index(outcome.reason) >= order.index(reason)
 
-    fitting = np.array([comes(outcome) for outcome in comparison.outcomes], np.bool_)
+    fitting = np.array([comes(outcome) for outcome in ratios.cells.outcomes], np.bool_)
     found: npt.NDArray[np.bool_] = fitting[ratios.cells.keys["after"]]
     return found
 
