@@ -17,15 +17,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from curation.config import RunConfig, parse_config
+from curation.config import parse_config, yaml_mapping
 from curation.errors import ConfigError, RunError
 from curation.ids import digest8
-from curation.impact.code import environment_digest
+from curation.impact.code import HERE, Sources, environment_digest
 from curation.impact.inputs import Sample
+from curation.impact.kernels import share_kernels
 from curation.impact.locks import waiting_lock
-from curation.impact.seeds import CODE_FILE, Made, is_finished, seed, steps_with_scores
-from curation.impact.sides import Side
+from curation.impact.seeds import CODE_FILE, Made, closed_steps, is_finished, seed, steps_with_scores
+from curation.impact.sides import Side, step_names
+from curation.impact.warm import warm_here, warm_steps, write_warm_documents
 from curation.launch import Progress, drive, start_run
+from curation.pool import Pool
 from curation.run import write_json
 
 __all__ = ["judge_side", "made_with", "run_id_of"]
@@ -70,8 +73,6 @@ def run_id_of(side: Side, sample: Sample) -> str:
 
 def settings_of(side: Side) -> dict[str, Any]:
     """The side's config as plain data."""
-    from curation.config import yaml_mapping
-
     return yaml_mapping(side.text, side.label)
 
 
@@ -111,7 +112,7 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
             seed(folder, own / "runs", made)
             used = 1 if sample.bytes < SMALL_BYTES else workers
             if side.config is not None:
-                _judge_here(side.config, sample, own, run_id, used, progress)
+                _judge_here(side, sample, own, run_id, used, progress)
             else:
                 _judge_there(side, sample, own, run_id, used)
             if not is_finished(folder):
@@ -122,17 +123,30 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
     return folder
 
 
-def _judge_here(
-    config: RunConfig, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None
-) -> None:
+def _judge_here(side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None) -> None:
     """Run in this process; there is no report, since the sheet tells more."""
     from curation.funnel import build_funnel
 
-    saved = steps_with_scores(own / "runs" / run_id)
-    pipeline = start_run(config, sample.files, own, run_id=run_id, workers=workers, saved=saved)
+    assert side.config is not None
+    saved = steps_with_scores(own / "runs" / run_id) | closed_steps(own / "runs" / run_id)
+    pipeline = start_run(side.config, sample.files, own, run_id=run_id, workers=workers, saved=saved)
+    with pipeline.run.locked(), Pool(pipeline.run.folder, workers) as pool:
+        for work in pipeline.passes("ingest"):
+            for _ in pool.run(work):
+                pass
+        pipeline.close("ingest")
+    documents = _warm_documents(own, sample)
+    write_warm_documents(pipeline.shards, documents)
+    cold = warm_steps([step.name for step in side.config.steps], saved, side.code.reads)
+    if cold and any(shard.rows for shard in pipeline.shards):
+        warm_here(side.config, cold, documents, own)
     drive(pipeline, workers=workers, progress=progress)
     write_json(pipeline.run.report / "funnel.json", build_funnel(pipeline))
     pipeline.run.update(state="done", error=None)
+
+
+def _warm_documents(own: Path, sample: Sample) -> Path:
+    return own / "samples" / f".warm-{sample.folder.name}.jsonl"
 
 
 def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: int) -> None:
@@ -143,20 +157,38 @@ def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: in
         RunError: it failed; the message ends with what it said last.
     """
     assert side.tree is not None
-    folder = own / "runs" / run_id
-    config = folder / "logs" / "config-as-given.yaml"
-    config.parent.mkdir(parents=True, exist_ok=True)
+    logs = own / "runs" / run_id / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    config = logs / "config-as-given.yaml"
     config.write_text(side.text, encoding="utf-8")
     run = ["run", str(config), "--input", *sample.files, "--root", str(own), "--run", run_id]
-    commands = [[*run, "--workers", str(workers), "--quiet"]]
-    code, said = _run_there(side.tree, commands, folder / "logs" / "other-code.log")
+    commands = [*_warm_command(side, sample, own, run_id, logs), [*run, "--workers", str(workers), "--quiet"]]
+    sources = [Sources(folder, own / "sources.json") for folder in (HERE, side.tree)]
+    log.info("%d modules share their compiled kernels with %s", share_kernels(sources[0], sources[1]), side.label)
+    code, said = _run_there(side.tree, commands, logs / "other-code.log")
     if code != 0:
         last = "\n".join(f"  {line}" for line in said.splitlines()[-LAST_LINES:])
         kind = ConfigError if code == ConfigError.exit_code else RunError
         raise kind(
             f"the code of {side.label} did not judge the sample (exit status {code}). It said last:\n{last}\n"
-            f"All it said: {folder / 'logs' / 'other-code.log'}. Choose another base, or give --base a config."
+            f"All it said: {logs / 'other-code.log'}. Choose another base, or give --base a config."
         )
+
+
+def _warm_command(side: Side, sample: Sample, own: Path, run_id: str, logs: Path) -> list[list[str]]:
+    """The command that warms the other code, in the same process as the run that follows."""
+    documents = _warm_documents(own, sample)
+    settings = settings_of(side)
+    saved = steps_with_scores(own / "runs" / run_id) | closed_steps(own / "runs" / run_id)
+    names = step_names(settings)
+    cold = warm_steps(names, saved, side.code.reads)
+    if not cold or not documents.exists():
+        return []
+    few = logs / "config-of-few.yaml"
+    entries = [entry for entry, name in zip(settings["steps"], names, strict=True) if name in cold]
+    few.write_text(json.dumps({**settings, "steps": entries}), encoding="utf-8")
+    judge = ["judge", str(few), "--input", str(documents), "--output", str(logs / "warm.jsonl")]
+    return [[*judge, "--workers", "1", "--quiet"]]
 
 
 def _run_there(tree: Path, commands: Sequence[Sequence[str]], log_file: Path) -> tuple[int, str]:
@@ -177,5 +209,9 @@ def _run_there(tree: Path, commands: Sequence[Sequence[str]], log_file: Path) ->
 
 def _environment(tree: Path) -> Mapping[str, str]:
     """Of the other code: its own modules before all others, in its workers too."""
+    from quality_models.safety_cache import cache_folder
+
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CORPUSMILL_")}
-    return {**inherited, "PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore"}
+    own = {"PYTHONPATH": str(tree), "PYTHONSAFEPATH": "1", "PYTHONWARNINGS": "ignore"}
+    # Models that were made ready once are named by all that decides them, so that versions may share them.
+    return {**inherited, **own, "CORPUSMILL_CACHE": str(cache_folder())}

@@ -135,6 +135,11 @@ def steps_with_scores(folder: Path) -> set[str]:
     return {path.parent.name.split("-")[1] for path in folder.glob("steps/00-*/_step.json")}
 
 
+def closed_steps(folder: Path) -> set[str]:
+    """Steps of which closed folders lie in a run's folder, its own of an earlier try or linked."""
+    return {path.parent.name.split("-")[1] for path in folder.glob("steps/*/_done.json")}
+
+
 def cost_of(run: Path, step: Mapping[str, Any]) -> Cost:
     """What a step of a finished run cost, or what its scores cost the run that computed most of them.
 

@@ -21,7 +21,7 @@ from curation.impact.code import HERE, PACKAGES, Code, Sources, code_of
 from curation.impact.tree import Repository, code_tree, package_repository, repository_of, unpacked
 from curation.steps import STEPS, step_class
 
-__all__ = ["Side", "Sides", "sides_of"]
+__all__ = ["Side", "Sides", "sides_of", "step_names"]
 
 _NOT_JUDGED = ("pack", "export", "impact")
 """Sections of a config that change no verdict; tokens are counted apart."""
@@ -111,7 +111,7 @@ def _revision(config: str, revision: str, here: Sources, root: Path) -> tuple[Si
         return _side(label, _parsed(data, f"{path} at {label}"), here, root), []
     tree = code_tree(commit, root / "impact")
     there = Sources(tree, root / "impact" / "sources.json")
-    names = _step_names(data)
+    names = step_names(data)
     code = code_of(there, names)
     there.remember()
     if code == code_of(here, names) and len(code.steps) == len(names):
@@ -165,7 +165,8 @@ def _parsed(data: Mapping[str, Any], where: str) -> RunConfig:
     return parse_config(yaml.safe_dump(judged, sort_keys=False, allow_unicode=True), where)
 
 
-def _step_names(data: Mapping[str, Any]) -> list[str]:
+def step_names(data: Mapping[str, Any]) -> list[str]:
+    """Names of the steps in a config as plain data, in order."""
     entries = data.get("steps")
     named = (
         [next(iter(one), None) if isinstance(one, dict) else one for one in entries]
