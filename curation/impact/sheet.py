@@ -80,7 +80,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, bool) or value is None or isinstance(value, (str, int)):
         return value
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else None  # NumPy's is one of Python's
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return plain(value.item())
     raise TypeError(f"a sheet cannot hold {type(value).__name__}")
