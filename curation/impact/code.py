@@ -168,7 +168,7 @@ class Sources:
         """Of the files beside the modules of a package that are no Python, and of its folders that are no packages."""
         if folder not in self._data:
             total = hashlib.sha256()
-            for path in _data_files(folder) if folder.parent != self.folder else ():
+            for path in _data_files(folder) if folder != self.folder / "curation" else ():
                 content = hashlib.sha256(path.read_bytes()).digest()
                 total.update(str(path.relative_to(folder)).encode("utf-8", "surrogateescape") + b"\0" + content)
             self._data[folder] = total.digest()
