@@ -3,7 +3,7 @@
     figures(judge_change("web", "main", sample=None, root=root), Corpus(2.5e12, "tokens"))
 
 All shares are by weights, all intervals 95 % (`curation.impact.intervals`). Costs some 50 us an interval, of which there are
-about 20 for each language, source, length class, label, filter and reason: 0.1 s for two thousand documents.
+about 20 for each language, source, length class, label, filter and reason: 0.2 s for two thousand documents.
 """
 
 from __future__ import annotations
