@@ -132,7 +132,7 @@ def _moves(ratios: Ratios, before: Mask, after: Mask, measure: str) -> Moves:
         leaves=ratios.part(leaves, before, measure),
         comes_in=ratios.part(comes_in, before, measure, could=could),
         after=ratios.part(after, everything, measure),
-        moved=ratios.rate(leaves | comes_in, before, measure, could=everything),
+        moved=ratios.rate(leaves | comes_in, before, measure, could=(before, could)),
         net=ratios.difference(comes_in, leaves, before, measure, could=could),
     )
 

@@ -28,6 +28,7 @@ __all__ = ["SIGMAS", "Ratios"]
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_] | npt.NDArray[np.float64] | npt.NDArray[np.int64]
+Could = Rows | tuple[Rows, ...]
 
 SIGMAS = 1.959963984540054
 """Half the width of a 95 % interval of a normal distribution."""
@@ -85,12 +86,13 @@ class Ratios:
         return Estimate(ratio.value, min(low, ratio.value), max(high, ratio.value))
 
     def rate(
-        self, top: Rows, bottom: Rows, measure: str = "documents", *, could: Rows, of: str | None = None
+        self, top: Rows, bottom: Rows, measure: str = "documents", *, could: Could, of: str | None = None
     ) -> Estimate | None:
         """Sum of `top` by sum of `bottom`, which may be in another measure; None by nothing.
 
         Args:
-            could: all that `top` might be: what one more change may weigh, even if there is none.
+            could: all that `top` might be, in one part or in several that differ in kind: one more change may weigh what
+                a document of any of these does, even where there is none.
             of: measure of `bottom`.
         """
         ratio = self._ratio(top, bottom, measure, of or measure)
@@ -148,17 +150,20 @@ class Ratios:
         found = float((within * np.where(lone, 1.0, n / np.maximum(n - 1, 1))).sum())
         return max(found, 0.0) if one is other else found
 
-    def _heavy(self, ratio: _Ratio, could: Rows) -> float:
+    def _heavy(self, ratio: _Ratio, could: Could) -> float:
         """What one more change may weigh: the heaviest document of those in question; of characters or tokens as much as
         the document that a character lies in, on average, since the longest document of all would say nothing."""
-        rows = (ratio.top != 0) | (np.asarray(could) != 0)
-        if not rows.any():
-            rows = ratio.bottom != 0
-        if ratio.measure == 0:
+        parts = [np.asarray(part) != 0 for part in (could if isinstance(could, tuple) else (could,))]
+        return max(
+            self._weight(part, ratio.measure)
+            for part in ([part for part in parts if part.any()] or [ratio.bottom != 0])
+        )
+
+    def _weight(self, rows: npt.NDArray[np.bool_], measure: int) -> float:
+        amount = float(self.cells.amounts[measure][rows].sum())
+        if measure == 0 or not amount:
             return float(self.cells.heaviest[rows].max())
-        amount = float(self.cells.amounts[ratio.measure][rows].sum())
-        squares = float(self.cells.squares[ratio.measure, ratio.measure][rows].sum())
-        return squares / amount if amount else float(self.cells.heaviest[rows].max())
+        return float(self.cells.squares[measure, measure][rows].sum()) / amount
 
 
 def _distance(one: float, other: float, together: float) -> float:
