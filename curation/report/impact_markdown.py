@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from curation.impact.documents import ShownDocument
 from curation.impact.facts import Comparison, Outcome
 from curation.impact.figure_types import Figures
+from curation.report.excerpt import cut
 from curation.report.impact_numbers import interval, limits_words, percent, score_words
 from curation.report.impact_table import Cell, Table, group_name
 from curation.report.impact_view import DocumentGroup, View
@@ -21,7 +22,7 @@ from curation.terminal import printable, printable_lines
 
 __all__ = ["code", "fenced", "inline", "pull_request", "sheet_markdown"]
 
-_SPECIAL = re.compile(r"[\\`*\[\]<>|~&$@#]|(?<!\w)_|_(?!\w)")
+_SPECIAL = re.compile(r"[\\`*\[\]<>|~&$@#]|(?<![^\W_])_|_(?![^\W_])")
 _BEGINS_A_BLOCK = re.compile(r"^(\s*)([-+=]+(?=\s|$))|^(\s*\d+)([.)](?=\s|$))")
 _BACKTICKS = re.compile("`+")
 MAX_WORST = 5
@@ -30,11 +31,12 @@ LEAST_DOCUMENTS = 30
 MAX_SAID = 4
 """Bounds and rules that a pull request names; the sheet has all."""
 _LINE_CHARS = 300
+_NOTE_CHARS = 1000
 
 
 def inline(text: str) -> str:
     """Text in a line of Markdown, in a table too: as it stands, on one line."""
-    escaped = _SPECIAL.sub(r"\\\g<0>", printable(text.replace(NBSP, " ")))
+    escaped = _SPECIAL.sub(r"\\\g<0>", printable(text.replace(NBSP, " ")).strip(" "))
     return _BEGINS_A_BLOCK.sub(lambda m: f"{m[1] or m[3] or ''}\\{m[2] or m[4]}", escaped)
 
 
@@ -56,10 +58,10 @@ def fenced(text: str, language: str = "text") -> str:
 def sheet_markdown(comparison: Comparison, figures: Figures, view: View) -> str:
     """The whole sheet."""
     parts = [
-        f"# Change-impact sheet: {inline(view.title)}",
+        f"# Change-impact sheet: {inline(cut(view.title, _LINE_CHARS))}",
         f"**{view.verdict}**",
         *(inline(sentence) for sentence in view.sentences),
-        _list([*_bound_lines(view), *(inline(text) for text in comparison.notes)]),
+        _list([*_bound_lines(view), *(inline(cut(text, _NOTE_CHARS)) for text in comparison.notes)]),
         "## What was changed",
         _changes(view),
         *_section(view.totals),
@@ -77,7 +79,7 @@ def sheet_markdown(comparison: Comparison, figures: Figures, view: View) -> str:
         *(_section(view.corpus) if view.corpus is not None else ()),
         "## How it was made",
         *([fenced(view.command, "sh")] if view.command else []),
-        _list([f"{name}: {code(told)}" for name, told in view.made]),
+        _list([f"{name}: {code(cut(told, _NOTE_CHARS))}" for name, told in view.made]),
         "## Signature",
         "Who lets this change in has looked at the documents above.",
         "- name:\n- date:\n- word:",
@@ -142,7 +144,10 @@ def _list(lines: Sequence[str]) -> str:
 def _bound_lines(view: View, *, broken_only: bool = False) -> list[str]:
     shown = [one for one in view.bounds if not (broken_only and one.holds)]
     marks = {True: "holds", False: "**broken**"}
-    return [*(f"{marks[one.holds]}: {inline(one.text)}" for one in shown), *(inline(text) for text in view.unchecked)]
+    return [
+        *(f"{marks[one.holds]}: {inline(cut(one.text, _NOTE_CHARS))}" for one in shown),
+        *(inline(cut(text, _NOTE_CHARS)) for text in view.unchecked),
+    ]
 
 
 def _changes(view: View) -> str:

@@ -1,0 +1,93 @@
+"""What was changed is named: settings, code, lists, steps, their order, what is read of the input; and nothing that is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curation.impact.facts import Comparison
+from curation.report.impact_changes import Change, changes_of
+from curation.run import read_json, write_json
+from tests.impact_fake import Told, compare_runs, with_commit
+
+BASE = {"exact": {}, "length": {"min_units": 16}}
+DOCUMENTS = [Told(f"document {i} says that much") for i in range(4)]
+
+
+@pytest.fixture
+def comparison(tmp_path: Path) -> Comparison:
+    return compare_runs(tmp_path, DOCUMENTS, BASE, {"length": {"min_units": 2.5}, "html_noise": {}})
+
+
+def test_settings_and_steps(comparison: Comparison) -> None:
+    """Settings as the command line names them, whole numbers without a point; steps that come and go."""
+    assert changes_of(comparison) == [
+        Change("length.min_units", "setting", "16", "2.5"),
+        Change("html_noise", "new step", "-", "step 2 of 2"),
+        Change("exact", "step gone", "step 1 of 2", "-"),
+    ]
+
+
+def test_two_sides_alike(tmp_path: Path) -> None:
+    """Nothing is named."""
+    assert changes_of(compare_runs(tmp_path, DOCUMENTS, BASE, BASE)) == []
+
+
+def test_order(tmp_path: Path) -> None:
+    """The same steps in another order."""
+    (found,) = changes_of(compare_runs(tmp_path, DOCUMENTS, ["exact", "length"], ["length", "exact"]))
+    assert found == Change("steps", "order", "exact, length", "length, exact")
+
+
+def test_code_of_few_and_of_many_steps(tmp_path: Path) -> None:
+    """Two steps by name; a shared module that changes all of them is one line."""
+    few = with_commit(compare_runs(tmp_path / "few", DOCUMENTS, BASE, BASE), "1" * 40)
+    assert [(one.what, one.kind) for one in changes_of(few)] == [("exact", "code"), ("length", "code")]
+    steps = [*BASE, "html_noise"]
+    many = with_commit(compare_runs(tmp_path / "many", DOCUMENTS, steps, steps), "1" * 40)
+    (found,) = changes_of(many)
+    assert (found.what, found.kind, found.before) == ("exact, length, html_noise", "code", "3 steps")
+
+
+def test_versions_and_lists(tmp_path: Path) -> None:
+    """A raised version, and a word list with another checksum."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    steps = (found.new.steps[0], replace(found.new.steps[1], version=7))
+    card = found.new.steps[1].folder / "_step.json"
+    write_json(card, {**read_json(card), "models": {"words.tsv": "abcdef" * 10}})
+    told = changes_of(replace(found, new=replace(found.new, steps=steps)))
+    assert told == [
+        Change("length", "version", "1", "7"),
+        Change("length: words.tsv", "list or model", "-", "abcdefabcdef"),
+    ]
+
+
+def test_what_is_read_of_the_input(tmp_path: Path) -> None:
+    """Sections beside the steps; a config of older code may leave out what has a default."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    other = replace(found.new, config_text="name: x\nimpact: {max_kept_change: 0.1}\nmemory_mb: 7\nsteps: []\n")
+    base = replace(found.base, config_text="name: y\nmemory_mb: 9\ningest: {html: fast}\nsteps: []\n")
+    whole = changes_of(replace(found, new=other, base=base))
+    assert [(one.what, one.kind) for one in whole] == [("memory_mb", "input"), ("ingest.html", "input")]
+    older = changes_of(replace(found, new=other, base=replace(base, commit="1" * 40)))
+    assert [one.what for one in older] == ["memory_mb"]
+
+
+def test_scores_of_another_step(tmp_path: Path) -> None:
+    """A step that only reads what another one scores is not said to have changed itself."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    steps = (found.new.steps[0], replace(found.new.steps[1], score_digest="0" * 8))
+    (told,) = changes_of(replace(found, new=replace(found.new, steps=steps)))
+    assert (told.what, told.kind) == ("length", "reads")
+
+
+def test_long_values_are_cut(tmp_path: Path) -> None:
+    """A list of hundreds of terms is not a cell."""
+    terms = [f"term{i}" for i in range(300)]
+    steps = {"safety_terms": {"off": terms}}
+    found = compare_runs(tmp_path, DOCUMENTS[:1], ["safety_terms"], steps)
+    (one,) = [change for change in changes_of(found) if change.kind == "setting"]
+    assert one.after.endswith(" ...")
+    assert len(one.after) < 200
