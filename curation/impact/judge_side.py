@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -105,22 +106,37 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
     folder = own / "runs" / run_id
     with waiting_lock(own, run_id):
         if not is_finished(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            made = made_with(side, sample)
-            if Made.read(folder) != made:
-                made.write(folder)
-            seed(folder, own / "runs", made)
             used = 1 if sample.bytes < SMALL_BYTES else workers
-            if side.config is not None:
-                _judge_here(side, sample, own, run_id, used, progress)
-            else:
-                _judge_there(side, sample, own, run_id, used)
+            try:
+                _judge(side, sample, own, run_id, used, progress, seeded=True)
+            except RunError as error:
+                if side.config is None:
+                    raise
+                # What `impact` keeps may be damaged, here or in a run that was linked: it is its own to delete.
+                log.warning("%s is judged anew, without what was kept: %s", side.label, error)
+                shutil.rmtree(folder)
+                _judge(side, sample, own, run_id, used, progress, seeded=False)
             if not is_finished(folder):
                 raise RunError(
                     f"{side.label} has judged the sample, but {folder} is not whole. Delete it and try again."
                 )
         os.utime(folder / CODE_FILE)  # the run was of use: those that were not for the longest time are deleted first
     return folder
+
+
+def _judge(
+    side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None, *, seeded: bool
+) -> None:
+    folder, made = own / "runs" / run_id, made_with(side, sample)
+    folder.mkdir(parents=True, exist_ok=True)
+    if Made.read(folder) != made:
+        made.write(folder)
+    if seeded:
+        seed(folder, own / "runs", made)
+    if side.config is not None:
+        _judge_here(side, sample, own, run_id, workers, progress)
+    else:
+        _judge_there(side, sample, own, run_id, workers)
 
 
 def _judge_here(side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None) -> None:
