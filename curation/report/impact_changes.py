@@ -17,6 +17,7 @@ __all__ = ["Change", "changes_of"]
 _TOLD_APART = frozenset({"name", "steps", "pack", "export", "impact"})
 """Sections of a config that are told elsewhere, or change no verdict."""
 _VALUE_CHARS = 160
+_MISSING = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,8 @@ def changes_of(comparison: Comparison) -> list[Change]:
 def _step_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
     settings = [dict(_flat(step.config)) for step in (old, new)]
     for key in dict.fromkeys([*settings[0], *settings[1]]):
-        values = [one.get(key, "-") for one in settings]
-        if values[0] != values[1]:
-            yield Change(f"{new.name}.{key}", "setting", *values)
+        if settings[0].get(key, _MISSING) != settings[1].get(key, _MISSING):
+            yield Change(f"{new.name}.{key}", "setting", *_words(*(one.get(key, _MISSING) for one in settings)))
     if old.version != new.version:
         yield Change(new.name, "version", str(old.version), str(new.version))
     if old.code != new.code:
@@ -81,9 +81,9 @@ def _input_changes(comparison: Comparison) -> Iterator[Change]:
     base, new = (dict(_flat(_sections(side.config_text))) for side in (comparison.base, comparison.new))
     is_whole = comparison.base.commit is None
     for key in dict.fromkeys([*base, *new]):
-        values = [one.get(key, "-") for one in (base, new)]
-        if values[0] != values[1] and (is_whole or "-" not in values):
-            yield Change(key, "input", *values)
+        values = [one.get(key, _MISSING) for one in (base, new)]
+        if values[0] != values[1] and (is_whole or _MISSING not in values):
+            yield Change(key, "input", *_words(*values))
 
 
 def _sections(text: str) -> Mapping[str, Any]:
@@ -91,15 +91,35 @@ def _sections(text: str) -> Mapping[str, Any]:
     return {key: value for key, value in found.items() if key not in _TOLD_APART} if isinstance(found, Mapping) else {}
 
 
-def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as `a.b` and their values in words."""
+def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested settings as `a.b` and their values."""
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
             yield from _flat(value, f"{before}{key}.")
         else:
-            whole = isinstance(value, float) and value.is_integer()
-            text = value if isinstance(value, str) else json.dumps(int(value) if whole else value, ensure_ascii=False)
-            yield f"{before}{key}", text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} ..."
+            yield f"{before}{key}", value
+
+
+def _words(before: Any, after: Any) -> tuple[str, str]:
+    """Two values in words; of long lists what only one of them holds."""
+    texts = _text(before), _text(after)
+    if isinstance(before, list) and isinstance(after, list) and max(map(len, texts)) > _VALUE_CHARS:
+        texts = _own(before, after), _own(after, before)
+    first, second = (text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]} ..." for text in texts)
+    return first, second
+
+
+def _own(mine: list[Any], other: list[Any]) -> str:
+    own = [_text(one) for one in mine if one not in other]
+    return f"{len(mine):,} entries" + (f", here alone: {', '.join(own)}" if own else "")
+
+
+def _text(value: Any) -> str:
+    if value is _MISSING:
+        return "-"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _code_together(found: list[Change]) -> list[Change]:

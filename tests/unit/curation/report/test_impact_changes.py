@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from curation.impact.facts import Comparison
+from curation.impact.facts import Comparison, SideFacts
 from curation.report.impact_changes import Change, changes_of
 from curation.run import read_json, write_json
 from tests.impact_fake import Told, compare_runs, with_commit
@@ -83,11 +84,17 @@ def test_scores_of_another_step(tmp_path: Path) -> None:
     assert (told.what, told.kind) == ("length", "reads")
 
 
-def test_long_values_are_cut(tmp_path: Path) -> None:
-    """A list of hundreds of terms is not a cell."""
+def test_long_lists_are_told_by_what_differs(tmp_path: Path) -> None:
+    """Of hundreds of terms those that one side alone has, also where they stand at the end; a long text is cut."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
     terms = [f"term{i}" for i in range(300)]
-    steps = {"safety_terms": {"off": terms}}
-    found = compare_runs(tmp_path, DOCUMENTS[:1], ["safety_terms"], steps)
-    (one,) = [change for change in changes_of(found) if change.kind == "setting"]
-    assert one.after.endswith(" ...")
-    assert len(one.after) < 200
+
+    def with_settings(side: SideFacts, **settings: Any) -> SideFacts:
+        step = side.steps[1]
+        return replace(side, steps=(side.steps[0], replace(step, config={**step.config, **settings})))
+
+    base = with_settings(found.base, off=terms, note="x" * 300)
+    new = with_settings(found.new, off=[*terms, "one more"], note="x" * 301)
+    off, note = changes_of(replace(found, base=base, new=new))
+    assert (off.before, off.after) == ("300 entries", "301 entries, here alone: one more")
+    assert note.before == note.after == "x" * 160 + " ..."
