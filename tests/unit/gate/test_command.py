@@ -217,7 +217,10 @@ def test_noise_is_so_many_texts(figure: str, n: int, noise: float) -> None:
     assert noise_of(figure, n) == noise
 
 
-@pytest.mark.slow
-def test_golden_cases_that_hold_say_nothing() -> None:
-    """They are run as `make unit` runs them."""
-    assert run_cases() == ""
+@pytest.mark.parametrize(("test", "said"), [("assert 1 == 1", ""), ("assert 1 == 2", "assert 1 == 2")])
+def test_golden_cases_say_what_fails(tmp_path: Path, test: str, said: str) -> None:
+    """The end of what pytest says; nothing where all hold."""
+    (tmp_path / "test_cases.py").write_text(f"def test_it() -> None: {test}", encoding="utf-8")
+    found = run_cases(tmp_path / "test_cases.py")
+    assert said in found
+    assert bool(found) == bool(said)
