@@ -161,6 +161,9 @@ class Rules(Filter):
                 keep_old = np.isnan(new) | (np.abs(values - old) <= np.abs(values - new))
                 new = np.where(keep_old, old, new)
             found[measure] = new
+        # A rule that applies to none of these documents: else its general limit would be shown beside them.
+        for measure in self.thresholds().keys() - found.keys():
+            found[measure] = np.full(scores.num_rows, np.nan)
         return found
 
 

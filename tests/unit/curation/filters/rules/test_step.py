@@ -100,6 +100,8 @@ def test_limits_are_those_of_the_label() -> None:
     assert step.thresholds() == {"digits": [0.5]}
     own = step.limits_of(scores_of([{"language": label, "digits": 0.3} for label in labels]))
     np.testing.assert_allclose(own["digits"], [0.5, 0.2, np.nan, np.nan, 0.5, 0.5, 0.5])
+    none = step.limits_of(scores_of([{"language": "und_Jpan", "digits": 0.3}]))["digits"]
+    assert np.isnan(none).all(), "a rule that is off for all of a batch has no limit to show there"
 
 
 def test_a_measure_with_two_sides() -> None:
