@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools.mkdir(parents=True)
     for tool in TOOLS:
         where = sys.executable if tool == "python" else str(Path(sys.executable).with_name(tool))
-        (tools / tool).write_text(f'#!/bin/sh\nexec {where} "$@"\n', encoding="utf-8")
+        (tools / tool).write_text(f'#!/bin/sh\nexec {shlex.quote(where)} "$@"\n', encoding="utf-8")
         (tools / tool).chmod(0o755)
     return folder
 
