@@ -57,10 +57,9 @@ def corpus_table(figures: Figures) -> Table | None:
     size = f"{short_amount(found.corpus.size)} {found.corpus.measure}"
     caption = f"On {whose} of which the base keeps {size}; 95 % intervals"
     note = "This holds as far as the sample is as the corpus is: its sources, its languages, its share of junk."
-    return Table(
-        "corpus", "On a corpus", caption, heads("| kept before # | leaves # | comes in # | kept now #"), rows, languages,
-        f"by language, in {found.corpus.measure}" if languages else "", "" if found.drawn else note,
-    )  # fmt: skip
+    columns = heads("| kept before # | leaves # | comes in # | kept now #")
+    words = f"by language, in {found.corpus.measure}" if languages else ""
+    return Table("corpus", "On a corpus", caption, columns, rows, languages, words, note="" if found.drawn else note)
 
 
 def _scaled_cells(scaled: Scaled) -> list[Cell]:

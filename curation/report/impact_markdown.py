@@ -91,12 +91,13 @@ def pull_request(comparison: Comparison, figures: Figures, view: View) -> str:
     """Under 30 lines for whoever reads the change: what it does, and what to look at."""
     lines = [f"### Impact on documents: {view.verdict.lower()}", ""]
     lines += [" ".join(inline(sentence) for sentence in view.sentences), ""]
+    named = [one for one in view.changes if one.kind != "reads"]
     changes = [
         f"{code(_short(one.what))} {inline(_short(one.before))} → {inline(_short(one.after))}"
-        for one in view.changes[:MAX_SAID]
+        for one in named[:MAX_SAID]
     ]
     if changes:
-        more = f" and {len(view.changes) - MAX_SAID} more" if len(view.changes) > MAX_SAID else ""
+        more = f" and {len(named) - MAX_SAID} more" if len(named) > MAX_SAID else ""
         lines += [f"Changed: {'; '.join(changes)}{more}.", ""]
     lines += [*_table(view.totals, view.totals.rows), ""]
     said = _list(_capped(_bound_lines(view, broken_only=True)))
@@ -163,13 +164,22 @@ def _section(table: Table, level: int = 2) -> Iterator[str]:
     yield f"{'#' * level} {table.title if level == 2 else f'the same in {table.title}'}"
     if table.caption and level == 2:
         yield f"{inline(table.caption)}."
-    rows = [*table.rows, *table.more]
+    # Nobody reads that nothing moves line by line: the page and sheet.json have that.
+    loud = table.more[: len(table.more) - table.n_quiet]
+    rows = [row for row in (*table.rows, *loud) if not (table.anchor == "reasons" and _says_nothing(row))]
     if rows:
         yield "\n".join(_table(table, rows))
     if table.note:
         yield inline(table.note)
+    if table.n_quiet and level == 2:
+        yield f"In {table.n_quiet:,} more nothing moves."
     for inner in table.inner:
         yield from _section(inner, 3)
+
+
+def _says_nothing(row: Sequence[Cell]) -> bool:
+    """A reason that fires on neither side: those stand together under dead and wild rules."""
+    return all("none" in cell.css for cell in row[1:3]) and not row[-1].text
 
 
 def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> list[str]:

@@ -49,6 +49,8 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     more: Sequence[Sequence[Cell]] = ()
     more_words: str = ""
+    n_quiet: int = 0
+    """Of those at the end so many say that nothing moves."""
     note: str = ""
     inner: Sequence[Table] = ()
     """Tables that say the same in other measures, folded away."""
@@ -69,8 +71,10 @@ def part_cell(part: Part, figures: Figures, css: str = "", *, quiet: bool = Fals
     text = amount(part, weighted=figures.weighted)
     if part.share is None or (quiet and not part.count):
         return Cell(text, "", "n" if part.count else "n none")
-    small = f"{percent(part.share.value)} ({interval(part.share)})"
-    if figures.weighted:
+    small = (
+        f"{percent(part.share.value)} ({interval(part.share)})" if part.count else f"at most {percent(part.share.high)}"
+    )
+    if figures.weighted and part.count:
         small = f"{small}{NBSP}· {part.count:,} in the sample"
     return Cell(text, small, f"n {css if part.count else 'none'}")
 

@@ -17,26 +17,27 @@ __all__ = ["filter_table", "group_tables", "reason_table", "totals_table"]
 MAX_ROWS = 12
 MAX_MORE = 88
 """Rows that are folded away; the rest is in sheet.json."""
+MAX_REASONS = 500
 _MOVES = "kept before # | leaves # | ~ | comes in # | kept now # | net #"
 _OWN_ORDER = "lengths"
 """Groups whose order says something: none is folded away."""
 
 
 def _folded(
-    rows: Sequence[Any], quiet: Callable[[Any], bool], row: Callable[[Any], Sequence[Cell]]
+    rows: Sequence[Any], quiet: Callable[[Any], bool], row: Callable[[Any], Sequence[Cell]], most: int = MAX_MORE
 ) -> tuple[list[Sequence[Cell]], list[Sequence[Cell]]]:
     """Rows that are shown, and rows that are folded away: what says nothing, and what is too much."""
     loud = [one for one in rows if not quiet(one)]
     rest = [*loud[MAX_ROWS:], *(one for one in rows if quiet(one))]
-    return [row(one) for one in loud[:MAX_ROWS]], [row(one) for one in rest[:MAX_MORE]]
+    return [row(one) for one in loud[:MAX_ROWS]], [row(one) for one in rest[:most]]
 
 
-def _more_words(shown: int, quiet: int, rows: int, what: str, verb: str) -> str:
+def _more_words(shown: int, quiet: int, rows: int, what: str, verb: str, most: int = MAX_MORE) -> str:
     """What the folded rows are called."""
     if shown + quiet == rows:
         return f"{what} {verb}" if quiet else ""
     left = rows - shown
-    return f"{left:,} more" if left <= MAX_MORE else f"{MAX_MORE} of {left:,} more; sheet.json has all"
+    return f"{left:,} more" if left <= most else f"{most} of {left:,} more; sheet.json has all"
 
 
 def _move_cells(found: Moves, scale: Scale, figures: Figures, of: str) -> list[Cell]:
@@ -101,9 +102,11 @@ def _group_table(figures: Figures, anchor: str, title: str, head: str, groups: S
     rows, more = _folded(groups, quiet, row)
     n_quiet = sum(map(quiet, groups))
     words = _more_words(len(rows), n_quiet, len(groups), noun(n_quiet, head), "in which nothing moves")
+    caption = f"{measure}, shares of what the base keeps"
+    quiet_rows = len(more) - max(0, len(groups) - n_quiet - len(rows))
     note = "" if rows else "Nothing moves in any of them."
     return Table(
-        anchor, title, f"{measure}, shares of what the base keeps", heads(f"{head} | {_MOVES}"), rows, more, words, note
+        anchor, title, caption, heads(f"{head} | {_MOVES}"), rows, more, words, n_quiet=max(0, quiet_rows), note=note
     )
 
 
@@ -167,17 +170,16 @@ def reason_table(figures: Figures) -> Table:
     """The share of every reason before and after, those that moved most first."""
     ranked = sorted(figures.reasons, key=lambda one: -abs(one.difference.value) if one.difference is not None else 0.0)
     largest = max((abs(one.difference.value) for one in ranked if one.difference is not None), default=0.0)
-    rows, more = _folded(ranked, _is_same, lambda one: _reason_row(one, largest, figures))
+    rows, more = _folded(ranked, _is_same, lambda one: _reason_row(one, largest, figures), MAX_REASONS)
     n_quiet = sum(map(_is_same, ranked))
-    words = _more_words(len(rows), n_quiet, len(ranked), noun(n_quiet, "reason"), "without a change")
+    words = _more_words(len(rows), n_quiet, len(ranked), noun(n_quiet, "reason"), "without a change", MAX_REASONS)
     caption = (
         "Documents that each reason dropped and its share of all, with 95 % intervals; and how many break the rule, whatever "
         "other rules say, where a step counts that"
     )
     columns = heads("reason | before # | now # | difference # | ~ | breaks the rule #")
-    return Table(
-        "reasons", "Reasons", caption, columns, rows, more, words, "" if rows else "No reason drops another number."
-    )
+    note = "" if rows else "No reason drops another number."
+    return Table("reasons", "Reasons", caption, columns, rows, more, words, note=note)
 
 
 def _is_same(one: ReasonLine) -> bool:
