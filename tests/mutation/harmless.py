@@ -1,0 +1,32 @@
+"""Mutants that nothing notices and that change nothing anybody could see, each with why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+__all__ = ["HARMLESS", "why_harmless"]
+
+_NEURAL = "only neural models have windows, and the default engine has none: tests/unit tries them with one that has"
+
+HARMLESS: Mapping[str, str] = {
+    "perplexity: window *": _NEURAL,
+    "perplexity: stride *": _NEURAL,
+    "perplexity: max_windows *": _NEURAL,
+    "rules: gopher: short_words [[]und_Kore] 1 -> 0.8": "no word is shorter than one syllable, so that a limit below 1 is as good as 1",
+    "safety_terms: *`_floats(scores, 'units') > 0`: > -> >=": (
+        "a text without letters has no hits, so no peak of it reaches a limit, and those must be above 0"
+    ),
+    "safety_model: *lookup_keys: `if code`: not": "of a script alone it has no limits: its settings take languages",
+    "perplexity: *LanguageCalibration.at: `percentile *": "the settings allow no percentile of 0 or 100 or beyond",
+    "perplexity: *`read.perplexity > limits.max_perplexity`: > -> >=": (
+        "a perplexity is a float64: that it is its limit to the last digit is chance, and no model promises that digit"
+    ),
+}
+"""By `step: name`, as shell patterns."""
+
+
+def why_harmless(step: str, mutant: str) -> str | None:
+    """Why a mutant, by its name, does no harm; None if nobody has said so."""
+    name = f"{step}: {mutant}"
+    return next((why for pattern, why in HARMLESS.items() if fnmatchcase(name, pattern)), None)
