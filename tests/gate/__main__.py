@@ -134,9 +134,9 @@ def _report(problems: Sequence[str], result: Result, missing: Mapping[str, str])
         print("gate: closed. What a floor is, and when it may fall: docs/how-to/keep-the-gate.md")
         return 1
     cases = "golden cases and " if result.cases is not None else ""
-    print(
-        f"gate: open; {cases}{len(result.figures)} figures hold, {sum(result.seconds.values()):.0f} s of processor time"
-    )
+    what = "open" if not missing else "open as far as it was judged"
+    seconds = sum(result.seconds.values())
+    print(f"gate: {what}; {cases}{len(result.figures)} figures hold, {seconds:.0f} s of processor time")
     return 0
 
 

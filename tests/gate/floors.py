@@ -236,20 +236,13 @@ def updated(
             removed[name] = f"{reason} (the floor was {made.pop(name).floor:g})"
         groups["removed" if named[name] else "refused"].append(name)
     for name, figure in figures.items():
-        floor = made.get(name)
-        share = rounded_down(figure.share)
-        if floor is None or not figure.n:  # of none, all are right: that says nothing
+        if name not in made:
             continue
-        if share > floor.floor + SAME:
-            groups["raised"].append(name)
-            made[name] = _raised(floor, figure, share)
-        elif share < floor.floor - SAME and named[name]:
+        what, made[name] = _moved(made[name], figure, reason if named[name] else None)
+        if what == "lowered":
             used |= set(named[name])
-            groups["lowered"].append(name)
-            highest = max(floor.floor, floor.lowered_from or 0.0)
-            made[name] = replace(floor, floor=share, n=figure.n, measured=share, reason=reason, lowered_from=highest)
-        elif figure.share < floor.bound - SAME:
-            groups["refused"].append(name)
+        if what:
+            groups[what].append(name)
     if unused := [pattern for pattern in lower if pattern not in used]:
         raise FloorsError(f"nothing fell that {unused[0]!r} names: no floor to lower")
     for name in new_figures(floors, figures):
@@ -261,8 +254,17 @@ def updated(
     return Update(Floors(pinned, made, removed), **{key: tuple(sorted(names)) for key, names in groups.items()})
 
 
-def _raised(floor: Floor, figure: Figure, share: float) -> Floor:
-    """A reason to be low stands until the floor is back where it was."""
-    back = floor.lowered_from is not None and share >= floor.lowered_from - SAME
-    said = replace(floor, reason=None, lowered_from=None) if back else floor
-    return replace(said, floor=share, n=figure.n, measured=share)
+def _moved(floor: Floor, figure: Figure, reason: str | None) -> tuple[str, Floor]:
+    """What becomes of a floor, empty if nothing does. reason: it may fall; None: it may not."""
+    share = rounded_down(figure.share)
+    if not figure.n:  # of none, all are right: that says nothing
+        return "", floor
+    if share > floor.floor + SAME:
+        # A reason to be low stands until the floor is back where it was.
+        back = floor.lowered_from is not None and share >= floor.lowered_from - SAME
+        said = replace(floor, reason=None, lowered_from=None) if back else floor
+        return "raised", replace(said, floor=share, n=figure.n, measured=share)
+    if share < floor.floor - SAME and reason is not None:
+        highest = max(floor.floor, floor.lowered_from or 0.0)
+        return "lowered", replace(floor, floor=share, n=figure.n, measured=share, reason=reason, lowered_from=highest)
+    return ("refused" if figure.share < floor.bound - SAME else ""), floor

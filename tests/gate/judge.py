@@ -66,7 +66,8 @@ def absent(families: Collection[str], data: Path, found: Mapping[str, str | None
     for name in families:
         missing = [corpus for corpus in FAMILIES[name].corpora if found[corpus] is None]
         if missing:
-            said[name] = f"no {', '.join(missing)} at {data}: set CORPUSMILL_TEST_DATA to a folder that has it"
+            what = ", ".join(missing) if data.is_dir() else "test data"
+            said[name] = f"no {what} at {data}: set CORPUSMILL_TEST_DATA to a folder that has it"
         elif "safety_model" in FAMILIES[name].filters and not (find_e5() and find_e5_tokenizer()):
             said[name] = NO_MODEL
     return said
