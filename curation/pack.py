@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tokenization.packing.selection import Selection
     from tokenization.tokenizer import Encoded, Tokenizer
 
-__all__ = ["MixConfig", "PackConfig", "assemble", "encode_digest", "encode_shard", "pack_digest"]
+__all__ = ["MixConfig", "PackConfig", "assemble", "contents_of", "encode_digest", "encode_shard", "pack_digest"]
 
 VERSION = 2
 """Raised whenever the same documents and config may give another token file."""
@@ -55,7 +55,7 @@ def pack_digest(config: PackConfig) -> str:
     if config.mix is not None:  # the first pattern that fits counts, and a digest knows no order of keys
         settings["mix"] |= {name: list(settings["mix"][name].items()) for name in ("epochs", "weights")}
     if config.trainer is not None:  # what it holds, wherever it lies: a changed one must be compared anew
-        settings["trainer"] = _contents(Path(config.trainer))
+        settings["trainer"] = contents_of(Path(config.trainer))
     return digest8({"version": VERSION, **settings, "ids": _ids_digest(config)})
 
 
@@ -300,7 +300,7 @@ def _tokenizer(config: PackConfig) -> Tokenizer:
     return _loaded[key]
 
 
-def _contents(path: Path) -> list[tuple[str, str]]:
+def contents_of(path: Path) -> list[tuple[str, str]]:
     """Name and SHA-256 of a tokenizer's file and what is read beside it, or of a folder's files; no weights."""
     if path.is_file():
         found = {path, *(path.with_name(name) for name in (f"{path.name}.json", *_BESIDE))}

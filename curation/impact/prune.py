@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Collection
 from pathlib import Path
 
@@ -14,6 +15,8 @@ __all__ = ["KEPT_OF_EACH", "prune"]
 
 KEPT_OF_EACH = 20
 _KINDS = ("runs", "trees", "samples", "tokens")
+_STALE_SECONDS = 86_400
+"""Age from which on a hidden name is what a killed command left."""
 
 
 def prune(own: Path, used: Collection[Path], keep: int = KEPT_OF_EACH) -> None:
@@ -21,12 +24,16 @@ def prune(own: Path, used: Collection[Path], keep: int = KEPT_OF_EACH) -> None:
 
     Args:
         own: folder of all that `impact` keeps.
-        used: runs and samples that are of use now.
+        used: runs, trees and samples that are of use now.
     """
     for kind in _KINDS:
-        there = [path for path in (own / kind).glob("*") if not path.name.startswith(".")]
-        there.sort(key=_last_use, reverse=True)
-        for path in [one for one in there[keep:] if one not in used]:
+        there = list((own / kind).glob("*"))
+        for path in [
+            one for one in there if one.name.startswith(".") and time.time() - _last_use(one) > _STALE_SECONDS
+        ]:
+            _delete(path)
+        kept = sorted((one for one in there if not one.name.startswith(".")), key=_last_use, reverse=True)
+        for path in [one for one in kept[keep:] if one not in used]:
             if kind == "runs":
                 _delete_run(own, path)
             else:
@@ -48,8 +55,9 @@ def _delete_run(own: Path, path: Path) -> None:
 
 def _delete(path: Path) -> None:
     """Give it another name first, so that nobody finds half of it."""
-    gone = path.with_name(f".{path.name}.gone")
+    gone = path.with_name(f".{path.name.lstrip('.')}.gone")
     with contextlib.suppress(OSError):
+        shutil.rmtree(gone, ignore_errors=True)
         path.rename(gone)
         if gone.is_dir():
             shutil.rmtree(gone, ignore_errors=True)

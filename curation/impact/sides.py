@@ -71,7 +71,8 @@ def sides_of(config: str, base: str, overrides: Sequence[str], root: Path) -> Si
     try:
         if _names_config(base):
             return Sides(
-                _side(base, load_config(base), here, root), _new(config, overrides, f"{config}{changed}", here, root)
+                _side(base, load_config(base, ["pack="]), here, root),
+                _new(config, overrides, f"{config}{changed}", here, root),
             )
         new = _new(config, overrides, f"working tree{changed}", here, root)
         found, notes = _revision(config, base, here, root)

@@ -1,0 +1,47 @@
+"""What is kept for the next time is bounded."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from curation.impact.locks import is_free, waiting_lock
+from curation.impact.prune import prune
+from curation.impact.seeds import CODE_FILE
+
+
+def _kept(own: Path, kind: str) -> list[str]:
+    return sorted(path.name for path in (own / kind).iterdir())
+
+
+def test_what_was_of_use_last_stays(tmp_path: Path) -> None:
+    """Of runs by their `code.json`; what is of use now, and what another command holds, stays whatever its age."""
+    for n in range(8):
+        for kind in ("runs", "trees", "samples"):
+            folder = tmp_path / kind / f"{n}"
+            folder.mkdir(parents=True)
+            (folder / CODE_FILE).write_text("")
+            os.utime(folder / CODE_FILE, (1000 + n, 1000 + n))
+            os.utime(folder, (1000 + n, 1000 + n))
+        (tmp_path / "tokens").mkdir(exist_ok=True)
+        (tmp_path / "tokens" / f"{n}.arrow").write_text("")
+        os.utime(tmp_path / "tokens" / f"{n}.arrow", (1000 + n, 1000 + n))
+    with waiting_lock(tmp_path, "1"):
+        assert not is_free(tmp_path, "1")
+        prune(tmp_path, {tmp_path / "runs" / "0", tmp_path / "trees" / "2"}, keep=3)
+    assert _kept(tmp_path, "runs") == ["0", "1", "5", "6", "7"]
+    assert _kept(tmp_path, "trees") == ["2", "5", "6", "7"]
+    assert _kept(tmp_path, "samples") == ["5", "6", "7"]
+    assert _kept(tmp_path, "tokens") == ["5.arrow", "6.arrow", "7.arrow"]
+    assert is_free(tmp_path, "1")
+
+
+def test_what_a_killed_command_left_goes(tmp_path: Path) -> None:
+    """Hidden names of writers that are a day old."""
+    old, new = tmp_path / "trees" / ".a.1.tmp", tmp_path / "trees" / ".b.2.tmp"
+    for path in (old, new):
+        path.mkdir(parents=True)
+    os.utime(old, (1000, 1000))
+    prune(tmp_path, ())
+    assert _kept(tmp_path, "trees") == [".b.2.tmp"]
+    assert prune(tmp_path / "nowhere", ()) is None
