@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from curation.errors import CorpusmillError
 from curation.impact.facts import Comparison, Outcome, SideFacts, StepFacts
 from curation.impact.figure_types import ReasonLine
 from curation.impact.intervals import Ratios
 from curation.report.usual import usual_of
-from curation.report.usual_sources import off_by_settings
+from curation.report.usual_sources import off_by_settings, off_reasons
 from curation.routes import ROUTED_SUFFIX
+from curation.steps import step_class
 
 __all__ = ["off_reasons_of", "reason_lines"]
 
@@ -18,20 +20,34 @@ __all__ = ["off_reasons_of", "reason_lines"]
 def off_reasons_of(side: SideFacts, step: StepFacts) -> set[str]:
     """Reasons of a step that the settings of its side never give: their silence says nothing.
 
-    The side's own run says so if it was finished; of any other the settings as they lie on disk must say it, since the code
-    of that version cannot be asked.
+    The side's own run says so if it has a report of these verdicts. Else the step says so if this code judged; of other code
+    the settings as they lie on disk must say it.
 
     Raises:
         RunError: what the run found is damaged.
     """
     told = usual_of(side.run_folder / "report", step.name, step.digest).get("off")
-    if told is not None:
-        return {reason for reason in told if reason in step.reasons}
-    off = off_by_settings(step.config, step.reasons, step.hits)
-    routed = f"{step.name}{ROUTED_SUFFIX}"
-    if routed in step.reasons and '"route:' not in json.dumps(step.config, default=str):
-        off.add(routed)
-    return off
+    if told is None:
+        told = _asked(step) if side.commit is None else None
+    if told is None:
+        told = off_by_settings(step.config, step.reasons, step.hits)
+        if '"route:' not in json.dumps(step.config, default=str):
+            told.add(f"{step.name}{ROUTED_SUFFIX}")
+    return {reason for reason in told if reason in step.reasons}
+
+
+def _asked(step: StepFacts) -> set[str] | None:
+    """What the step of this code says; None if the settings or reasons are not those of this code."""
+    if all(reason.partition(".")[2] in step.thresholds for reason in step.reasons):
+        return set()  # each has a limit that applies; a step that must open its model to say so takes a second
+    try:
+        kind = step_class(step.name)
+        known = kind(kind.Config.model_validate(dict(step.config)))
+    except (ValueError, CorpusmillError):
+        return None
+    if list(known.reasons) != list(step.reasons):
+        return None
+    return off_reasons(known, {"facts": {} if step.hits is None else {"hits": step.hits}})
 
 
 def reason_lines(comparison: Comparison, ratios: Ratios, steps: Sequence[str]) -> tuple[ReasonLine, ...]:

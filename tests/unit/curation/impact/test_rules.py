@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from curation.impact.facts import StepFacts
 from curation.impact.figures import Rules, figures
 from curation.impact.reasons import off_reasons_of
 from curation.run import write_json
+from curation.steps import step_class
 from tests.impact_oracle import OUTCOMES, Document, compared, documents_of, side, standing, step_facts
 
 TEMPLATE = documents_of(1, weighted=False)[0]
@@ -206,6 +208,26 @@ def test_a_run_says_itself_which_rules_are_off(tmp_path: Path) -> None:
     assert off_reasons_of(there, step) == {"rules.lines"}
     write_json(tmp_path / "report" / "usual.json", {"steps": {"rules": {"digest": step.digest, "alarms": []}}})
     assert off_reasons_of(there, step) == {"rules.lines"}
+
+
+def test_a_step_of_this_code_is_asked_itself() -> None:
+    """It knows more than its settings show; of other code nobody asks it."""
+    kind = step_class("language")
+    settings = kind.Config().model_dump(mode="json")
+    step = step_facts("language", 0, reasons=dict(kind.reasons), config=settings)
+    assert off_reasons_of(side("x", step), step) == set(kind(kind.Config()).off_reasons() or ()) | {"language.routed"}
+    other = replace(side("x", step), commit="1" * 40)
+    assert "language.low_share" not in off_reasons_of(other, step)
+
+
+def test_a_step_whose_reasons_all_have_limits_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might open a model for that."""
+    kind = step_class("safety_model")
+    monkeypatch.setattr(kind, "off_reasons", lambda self: pytest.fail("it was asked"))
+    limits = {reason.partition(".")[2]: [0.5] for reason in kind.reasons}
+    settings = kind.Config().model_dump(mode="json")
+    step = step_facts("safety_model", 0, reasons=dict(kind.reasons), config=settings, thresholds=limits)
+    assert off_reasons_of(side("x", step), step) == set()
 
 
 def test_what_is_set_aside_needs_an_output() -> None:
