@@ -18,11 +18,12 @@ from curation.what_if_samples import RowLimits, score_of_reason
 
 __all__ = ["AskedStep", "DecidingScore", "ask_step", "deciding_scores", "score_behind"]
 
+MAX_WORDS = 2
 MAX_NUMBERS = 3
 """Scores with a limit that are shown where the reason is called as none of them."""
 _UNSHOWN = frozenset({MATCHED, "kept_doc_id", "spans"})
 """Scores that the marks in the text, or the copy beside it, say better."""
-_OF_COPIES = ("similarity", "group_size")
+_OF_COPIES = "similarity"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +107,22 @@ def _names(before: AskedStep | None, after: AskedStep | None, reasons: Sequence[
     named = {score_behind(one, reason) for one in asked for reason in reasons}
     if found := [name for name in known if name in named]:
         return found
-    if set(_OF_COPIES) <= set(known):
-        return list(_OF_COPIES)
+    if _OF_COPIES in known:
+        return [_OF_COPIES]
     limits = {name: [one.limits(name) for one in asked] for name in known}
     limited = [name for name in known if any(limits[name])]
     whys = tuple(f"{reason.partition('.')[2]}_" for reason in reasons)
     own = [name for name in limited if name.startswith(whys)]
     moved = [name for name in limited if len(asked) > 1 and limits[name][0] != limits[name][1]]
-    return (own or moved or limited or known)[:MAX_NUMBERS]
+    if own or moved:
+        return (own or moved)[:MAX_NUMBERS]
+    # No limit has moved: a policy has, or the step is new. What it found in words comes first.
+    return ([*_in_words(asked, known), *limited] or known)[: MAX_NUMBERS + 1]
+
+
+def _in_words(asked: Sequence[AskedStep], known: Sequence[str]) -> list[str]:
+    """Scores that are words, and the first list: what a step found, where a policy decides."""
+    values = {name: next((one.row[name] for one in asked if one.row.get(name) is not None), None) for name in known}
+    words = [name for name in known if isinstance(values[name], str)][:MAX_WORDS]
+    lists = [name for name in known if isinstance(values[name], list) and values[name]][:1]
+    return [*words, *lists]

@@ -86,6 +86,7 @@ def labelled_words(figures: Figures) -> list[str]:
         right, name = (junk, "junk") if verb == "leave" else (good, "good")
         if n := good.count + junk.count:
             share = "" if right.share is None else f" ({percent(right.share.value)}; {interval(right.share)})"
+            verb = verb if n > 1 else {"leave": "leaves", "come in": "comes in"}[verb]
             words.append(
                 f"Of {noun(n, 'labelled document')} that {verb} {right.count:,} {'is' if right.count == 1 else 'are'} {name}{share}."
             )

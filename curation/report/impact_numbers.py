@@ -8,11 +8,13 @@ from typing import Any
 
 from curation.impact.figure_types import Estimate, Part
 from curation.report.numbers import NBSP, value, value_beside
+from curation.score_words import list_words
 
 __all__ = ["amount", "interval", "limits_words", "percent", "score_words", "short_amount", "signed", "times"]
 
 MINUS = "\N{MINUS SIGN}"
 _MAX_VALUE = 120
+_MAX_ITEMS = 4
 
 
 def percent(share: float) -> str:
@@ -78,6 +80,8 @@ def score_words(found: Any, limits: Sequence[float], unit: str) -> str:
         return "yes" if found else "no"
     if isinstance(found, int | float):
         return value_beside(found, limits, unit) if math.isfinite(found) else "undefined"
+    if isinstance(found, list):
+        return list_words(found, _MAX_ITEMS)
     text = found.hex() if isinstance(found, bytes) else str(found)
     return text if len(text) <= _MAX_VALUE else f"{text[:_MAX_VALUE]} ..."
 

@@ -118,7 +118,7 @@ def test_a_copy_is_shown_beside_the_one_that_is_kept(tmp_path: Path) -> None:
     assert copy.source == "copies.jsonl"
     assert copy.partner is not None
     assert (copy.partner.id, copy.partner.note) == ("d50", "the same text")
-    assert [score.name for score in copy.scores] == ["similarity", "group_size"]
+    assert [score.name for score in copy.scores] == ["similarity"]
 
 
 def test_a_step_on_one_side_only(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def test_scores() -> None:
         "01",
     ]
     assert len(score_words("x" * 999, [], "")) < 200
+    shares = [{"language": f"l{i}", "share": 0.2} for i in range(6)]
+    assert score_words(shares, [], "share").replace(NBSP, " ") == "l0 20 %, l1 20 %, l2 20 %, l3 20 % and 2 more"
 
 
 def _estimate(three: list[float]) -> Estimate:
