@@ -50,6 +50,7 @@ def _help(parser: argparse.ArgumentParser) -> str:
 def configuration() -> str:
     from curation.config import TopLevel
     from curation.export_config import ExportConfig
+    from curation.impact.config import ImpactConfig
     from curation.ingest.config import IngestConfig
     from curation.pack_config import MixConfig, PackConfig
 
@@ -67,6 +68,7 @@ def configuration() -> str:
         ("pack", PackConfig),
         ("pack.mix", MixConfig),
         ("export", ExportConfig),
+        ("impact", ImpactConfig),
     ):
         text += ["", f"## {title}", "", " ".join((model.__doc__ or "").split()), "", *_fields(model)]
     return "\n".join(text) + "\n"

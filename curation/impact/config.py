@@ -12,7 +12,9 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class ImpactConfig(BaseModel):
-    """Bounds. A document moves if it is kept on one side only; shares are of the documents that the base keeps."""
+    """How much a change may move before `corpusmill impact` fails, and CI with it. A document moves if it is kept on one side
+    only; shares are of the documents that the base keeps, by weights of a sample that was drawn. No run reads this section, so
+    it changes none."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -26,5 +28,7 @@ class ImpactConfig(BaseModel):
         default_factory=dict, description="the same for single languages, by the label of the step `language`"
     )
     least_documents: Annotated[int, Field(ge=1)] = Field(
-        30, description="languages with fewer kept documents in the sample are told, but not held to `max_language_change`"
+        30,
+        description="languages of which each side keeps fewer documents of the sample are told, but not held to "
+        "`max_language_change`; where it is small, one document may be more than the bound: 1 of 30 is 3.3 %",
     )
