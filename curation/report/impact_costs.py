@@ -40,9 +40,10 @@ def _seconds(side: Cost | None) -> Cell:
         return Cell("-", "no such step", "n none")
     if side.from_saved_scores:
         return Cell(duration(side.seconds), "from saved scores", "n none")
-    scored = (
-        f"{side.scored:,} of {side.documents:,} scored" if side.scored is not None else noun(side.documents, "document")
-    )
+    if side.scored is None:
+        scored = noun(side.documents, "document")
+    else:  # scores of an earlier run may be of documents that another step drops now
+        scored = f"all {side.scored:,} scored" if side.scored == side.documents else f"{side.scored:,} scored"
     return Cell(duration(side.seconds), scored, "n")
 
 

@@ -54,7 +54,7 @@ def amount(part: Part, *, weighted: bool) -> str:
 def short_amount(number: float) -> str:
     """`12.3 M`, `4.1 T`: three digits, powers of 1,000."""
     size = abs(number)
-    for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for limit, suffix in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if size >= limit:
             scaled = number / limit
             return (

@@ -46,7 +46,7 @@ def test_intervals(low: float, high: float, words: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(0, "0"), (999, "999"), (12_345, "12.3 k"), (2.5e12, "2.50 T"), (-3e9, "−3.00 G"), (123e6, "123 M")],
+    [(0, "0"), (999, "999"), (12_345, "12.3 k"), (2.5e12, "2.50 T"), (-3e9, "−3.00 B"), (123e6, "123 M")],
 )
 def test_short_amounts(number: float, words: str) -> None:
     """Three digits, powers of a thousand."""
