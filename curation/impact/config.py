@@ -25,7 +25,8 @@ class ImpactConfig(BaseModel):
         None, description="the same within each language that has `least_documents` in the sample; null: any"
     )
     languages: dict[str, Share] = Field(
-        default_factory=dict, description="the same for single languages, by the label of the step `language`"
+        default_factory=dict,
+        description="the same for single languages, by the label of the step `language`, such as {zho_Hant: 0.01}",
     )
     least_documents: Annotated[int, Field(ge=1)] = Field(
         30,
