@@ -16,7 +16,7 @@ from tools.impact_pool import Made, Pool, sentences
 __all__ = ["copies", "disguises", "injected", "misread", "mixed", "noises", "oddities", "repeats"]
 
 CHARSETS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "zh": (("utf-8", "latin-1"), ("utf-8", "gb18030"), ("gb18030", "latin-1"), ("utf-8", "cp1252")),
+    "zh": (("utf-8", "latin-1"), ("utf-8", "gb18030"), ("utf-8", "gbk"), ("utf-8", "gbk"), ("gb18030", "latin-1"), ("utf-8", "cp1252")),
     "zh-Hant": (("utf-8", "latin-1"), ("big5hkscs", "gb18030"), ("big5hkscs", "latin-1")),
     "ja": (("utf-8", "latin-1"), ("utf-8", "cp932"), ("shift_jis", "latin-1"), ("euc_jp", "gb18030")),
     "ko": (("utf-8", "latin-1"), ("euc_kr", "gb18030"), ("euc_kr", "latin-1")),
@@ -35,7 +35,9 @@ CHARSETS: Mapping[str, Sequence[tuple[str, str]]] = {
 def misread(pool: Pool, rng: Random) -> Iterator[Made]:
     """An article read in a wrong charset, as a whole or from a place on; and one in which characters were lost."""
     while True:
-        lang = rng.choice(sorted(CHARSETS))
+        lang = pool.any_language(rng)
+        if lang not in CHARSETS:
+            continue
         prose = pool.passage(lang, rng)
         if rng.random() < 0.25:
             share = rng.choice((0.002, 0.004, 0.01, 0.04, 0.15))
@@ -48,7 +50,8 @@ def misread(pool: Pool, rng: Random) -> Iterator[Made]:
         found = sentences(prose)
         cut = rng.choice((0, 0, 0, len(found) // 2, len(found) - 1))
         sound, broken = "".join(found[:cut]), "".join(found[cut:])
-        text = sound + broken.encode(written, "replace").decode(read, "replace")
+        # Some programs leave out what they cannot read, others put a mark there.
+        text = sound + broken.encode(written, "replace").decode(read, rng.choice(("ignore", "ignore", "replace")))
         # A language of ASCII with few other letters stays readable.
         touched = sum(ord(sign) > 127 for sign in broken) / len(prose)
         yield Made(text, lang, f"misread_{written}_as_{read}", "junk" if touched > 0.3 else None)
@@ -91,7 +94,12 @@ def disguises(pool: Pool, rng: Random) -> Iterator[Made]:
             text = pool.passage(lang, rng)
         changed = DISGUISE[way](text, rng)
         # Where there is no case and no Latin letter but in names, these change next to nothing.
-        if lang not in ("zh", "zh-Hant", "ja", "ko", "th", "ar", "hi") or way not in ("upper", "swapped", "look_alike"):
+        if lang not in ("zh", "zh-Hant", "ja", "ko", "th", "ar", "hi") or way not in (
+            "upper",
+            "swapped",
+            "look_alike",
+            "some_alike",
+        ):
             yield Made(changed, lang, f"disguise_{way}", quality)
 
 

@@ -82,7 +82,14 @@ def _glued(text: str, rng: Random) -> str:
 
 
 def _cut_short(text: str, rng: Random) -> str:
-    return " ".join(word[: rng.choice((1, 1, 2))] for word in words(text))
+    return " ".join(word[: rng.choice((1, 2, 2))] for word in words(text))
+
+
+def _handles(text: str, rng: Random) -> str:
+    names = [
+        f"@demo_{rng.choice(('shop', 'bot', 'chat', 'deal'))}{rng.randint(1, 99)}" for _ in range(rng.randint(2, 5))
+    ]
+    return f"{sentences(text)[0].strip()} {', '.join(names)}, t.me/demo{rng.randint(100, 999)}"
 
 
 NOISE: Mapping[str, Way] = {
@@ -97,6 +104,7 @@ NOISE: Mapping[str, Way] = {
     "numbered": _numbered,
     "glued": _glued,
     "cut_short": _cut_short,
+    "handles": _handles,
 }
 
 
@@ -124,15 +132,15 @@ def _brackets(text: str, rng: Random) -> str:
 
 
 def _links(text: str, rng: Random) -> str:
-    links = [
-        f"{one.strip()} https://www.example.org/page?id={rng.getrandbits(rng.choice((64, 900))):x}"
-        for one in sentences(text)
-    ]
-    return "\n".join(links)
+    size = rng.choice((40, 300))
+    pages = ["".join(rng.choices(string.ascii_lowercase, k=size)) for _ in sentences(text)]
+    return " ".join(
+        f"{one.strip()} https://www.example.org/{page}" for one, page in zip(sentences(text), pages, strict=True)
+    )
 
 
 def _long_string(text: str, rng: Random) -> str:
-    return f"{text}\n{''.join(rng.choices(string.ascii_letters + string.digits, k=rng.choice((300, 1100, 1500))))}"
+    return f"{text}\n{''.join(rng.choices(string.ascii_lowercase, k=rng.choice((300, 1100, 1500))))}"
 
 
 def _counters(text: str, rng: Random) -> str:
@@ -155,6 +163,14 @@ def _no_marks(text: str, rng: Random) -> str:
     return "\n".join(one.strip().rstrip("。！？.!?।") for one in sentences(text))
 
 
+def _counted(text: str, rng: Random) -> str:
+    return " ".join(f"{word} {rng.randint(1, 9)}" for word in words(text))
+
+
+def _column(text: str, rng: Random) -> str:
+    return "\n".join(words(text)[:120])
+
+
 ODD: Mapping[str, Way] = {
     "ellipses": _ellipses,
     "list": _list,
@@ -166,15 +182,23 @@ ODD: Mapping[str, Way] = {
     "ticked": _ticked,
     "capital_lines": _capital_lines,
     "no_marks": _no_marks,
+    "counted": _counted,
+    "column": _column,
 }
 
 
 # -- disguise ---------------------------------------------------------------------------------------
 
+
+def _some_alike(text: str, rng: Random) -> str:
+    return " ".join(word.translate(_LOOK_ALIKE) if rng.random() < 0.3 else word for word in text.split(" "))
+
+
 DISGUISE: Mapping[str, Way] = {
     "upper": lambda text, rng: text.upper(),
     "spaced": lambda text, rng: " ".join(text[:400]),
     "look_alike": lambda text, rng: text.translate(_LOOK_ALIKE),
+    "some_alike": _some_alike,
     "wide": lambda text, rng: text.translate(_WIDE),
     "swapped": lambda text, rng: text.swapcase(),
     "emoji": lambda text, rng: "".join(

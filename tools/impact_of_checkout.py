@@ -34,7 +34,7 @@ CONFIGS = ("web", "zh-web")
 _SIGNED = re.compile(r"(?P<commit>[0-9a-f]{40})\s+\d{4}-\d\d-\d\d\s+\S.*")
 
 
-class NoBase(Exception):
+class NoBaseError(Exception):
     """There is nothing to compare with; the message says what to do."""
 
 
@@ -42,19 +42,19 @@ def signed_base(text: str) -> str:
     """The last commit of a file as `BASE_FILE`.
 
     Raises:
-        NoBase: a line is none, or there is no line.
+        NoBaseError: a line is none, or there is no line.
     """
     commits = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.startswith("#"):
             found = _SIGNED.fullmatch(line.strip())
             if found is None:
-                raise NoBase(
+                raise NoBaseError(
                     f"{BASE_FILE}, line {number}: expected a full commit id, a date and a reason, found: {line.strip()[:80]}"
                 )
             commits.append(found["commit"])
     if not commits:
-        raise NoBase(f"{BASE_FILE} names no commit.")
+        raise NoBaseError(f"{BASE_FILE} names no commit.")
     return commits[-1]
 
 
@@ -62,14 +62,14 @@ def changed_files(repo: Path, base: str) -> list[str]:
     """Files under WATCHED that differ from a revision, in the index, the working tree, or new.
 
     Raises:
-        NoBase: the revision is not in this clone.
+        NoBaseError: the revision is not in this clone.
     """
     if _git(repo, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}") is None:
         shallow = _git(repo, "rev-parse", "--is-shallow-repository") == "true\n"
         why = "this clone is shallow: `git fetch --unshallow`, or fetch with all history in CI (depth 0)" if shallow else (
             "there is no such commit here: fetch it, or name another with IMPACT_BASE"
         )  # fmt: skip
-        raise NoBase(f"the base {base} is not in this clone; {why}.")
+        raise NoBaseError(f"the base {base} is not in this clone; {why}.")
     differing = _git(repo, "diff", "--name-only", base, "--", *WATCHED) or ""
     new = _git(repo, "ls-files", "--others", "--exclude-standard", "--", *WATCHED) or ""
     return sorted({*differing.splitlines(), *new.splitlines()})
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
     try:
         base = asked or signed_base((repo / BASE_FILE).read_text(encoding="utf-8"))
         changed = changed_files(repo, base)
-    except NoBase as error:
+    except NoBaseError as error:
         print(f"impact: {error}", file=sys.stderr)
         return 2
     if not changed:
@@ -108,7 +108,10 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
     )
     codes = [_impact(repo, config, base) for config in CONFIGS]
     if any(codes):
-        print(f"impact: a change moves more than it says. {BASE_FILE} says how it is signed.", file=sys.stderr)
+        print(
+            f"impact: beyond a bound, or not judged, as said above. {BASE_FILE} says how a change is signed.",
+            file=sys.stderr,
+        )
     return max(codes)
 
 

@@ -66,11 +66,11 @@ def _titled(text: str, marks: tuple[str, str]) -> str:
 
 
 def heading(text: str) -> str:
-    """What stands before the first comma, end of sentence or line of a text, at most 60 characters of it."""
+    """What stands before the first comma, end of sentence or line of a text, at most 60 characters of it, words whole."""
     first = sentences(text)[0].strip().partition("\n")[0]
     for mark in "，、,：:。．.؛،।":
         first = first.partition(mark)[0]
-    return first[:60].strip()
+    return first if len(first) <= 60 else (first[:60].rpartition(" ")[0] or first[:60])
 
 
 # -- pages with furniture ---------------------------------------------------------------------------
@@ -80,10 +80,11 @@ def framed(pool: Pool, rng: Random) -> Iterator[Made]:
     """An article in menus, bylines, lists of other pages, footers; from a line of it to nearly nothing else."""
     while True:
         lang = pool.any_language(rng, framed=True)
-        prose = pool.passage(lang, rng)
+        prose = "\n\n".join(pool.passage(lang, rng) for _ in range(rng.choice((1, 1, 2))))
+        prose = f"{heading(prose)}\n{prose}"
         wanted = len(prose) * rng.choice((0.02, 0.04, 0.07, 0.1, 0.15, 0.3, 0.6, 1.2, 4))
         before, after = _furniture(pool, lang, rng, int(wanted))
-        text = "\n".join([*before, heading(prose), *([""] if rng.random() < 0.5 else []), prose, *after])
+        text = "\n".join([*before, prose, *after])
         yield Made(text, lang, "framed", label(len(prose), len(text)))
 
 
@@ -148,7 +149,7 @@ def _soup(kind: str, words: list[str], rng: Random) -> str:
         "script": (
             f'<script type="text/javascript">var {name}_{number} = document.getElementById("{name}{number}");</script>',
             f"window.dataLayer=window.dataLayer||[];dataLayer.push({{'event':'{name}','id':{number}}});",
-            f'<script>(function(d){{var s=d.createElement("script");s.src="/{name}.js?{number}";d.body.appendChild(s)}})(document)</script>',
+            f'<script>(function(d){{var s=d.createElement("script");s.src="/{name}.js";d.body.appendChild(s)}})(document)</script>',
         ),
         "css": (
             f".{name}-{number}{{margin:0 0 {number % 40}px;padding:{number % 9}px;font-size:14px;color:#{number:06x}}}",

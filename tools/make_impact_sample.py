@@ -25,7 +25,7 @@ __all__ = ["SAMPLE", "main", "make_sample"]
 
 SAMPLE = Path(__file__).resolve().parent.parent / "curation" / "impact" / "sample"
 SEED = 20261130
-LONG = {"en": 12, "zh": 8, "ja": 6, "zh-Hant": 4}
+LONG = {"en": 8, "zh": 6, "ja": 5, "zh-Hant": 2}
 """Digests of many articles, by language."""
 
 
@@ -58,15 +58,16 @@ def _sites(pool: Pool) -> Iterator[tuple[str, Iterable[Made]]]:
     ]
     yield "articles", [row for row in written if row.quality == "good"]
     digests = [
-        some(len(rows) * 2 // 5 + 2, f"digests {lang}", pages.digests, lang, 2, 5)
+        some(len(rows) // 4 + 3, f"digests {lang}", pages.digests, lang, 2, 5)
         for lang, rows in sorted(pool.articles.items())
         if len(rows) > 3
     ]
+    # Long ones tell what short ones cannot, and weigh most: few.
     long = [some(count, f"long {lang}", pages.digests, lang, 12, 36) for lang, count in LONG.items()]
     yield "magazines", (row for made in (*digests, *long, some(160, "briefs", pages.briefs)) for row in made)
-    yield "portals", (*some(270, "framed", pages.framed), *some(60, "mixed", damage.mixed))
-    yield "boards", (*some(150, "threads", pages.threads), *(row for row in written if row.kind.startswith("forum_")))
-    yield "old-pages", (*some(180, "residues", pages.residues), *some(140, "misread", damage.misread))
+    yield "portals", (*some(220, "framed", pages.framed), *some(60, "mixed", damage.mixed))
+    yield "boards", (*some(130, "threads", pages.threads), *(row for row in written if row.kind.startswith("forum_")))
+    yield "old-pages", (*some(160, "residues", pages.residues), *some(140, "misread", damage.misread))
     adverts = list(pool.adverts())
     Random(f"{SEED} adverts").shuffle(adverts)
     kinds = ("advert", "euphemism", "seo")
@@ -80,9 +81,10 @@ def _sites(pool: Pool) -> Iterator[tuple[str, Iterable[Made]]]:
     )
     rest = [row for row in written if row.quality != "good" and row.kind not in kinds]
     noise = (
-        *some(110, "repeats", damage.repeats),
+        *some(90, "repeats", damage.repeats),
         *some(70, "disguises", damage.disguises),
-        *some(90, "noises", damage.noises),
+        *some(120, "noises", damage.noises),
+        *some(140, "oddities", damage.oddities),
     )
     yield "odds", (*rest, *noise, *some(40, "tables", pages.tables))
 
@@ -114,7 +116,7 @@ def _mirrors(originals: list[Made]) -> list[Made]:
     from tools.impact_damage import copies
 
     rng = Random(f"{SEED} copies")
-    chosen = [row for row in rng.sample(originals, len(originals)) if len(row.text) < 4000][:500]
+    chosen = [row for row in rng.sample(originals, len(originals)) if len(row.text) < 2500][:500]
     sources = [Source(str(number), "", row.text) for number, row in enumerate(chosen)]
     return copies(sources, {str(number): row.lang for number, row in enumerate(chosen)}, (80, 110, 40), rng)
 

@@ -125,7 +125,7 @@ def test_shards_change_nothing(tmp_path: Path) -> None:
     paths = crawl(tmp_path / "in", 3000)
     folders = []
     for number, shard_mb in enumerate((1, 64)):
-        config = CONFIG.replace("shard_mb: 1", f"shard_mb: {shard_mb}")
+        config = CONFIG.replace("_mb: 1", f"_mb: {shard_mb}")
         pipeline = judged(tmp_path, paths, f"root{number}", config)
         folders.append(tmp_path / f"sample{number}")
         draw_sample(pipeline, folders[-1], 100)
