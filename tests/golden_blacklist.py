@@ -58,6 +58,7 @@ def write_list() -> Blacklist:
     append(
         FOLDER, table.slice(9, 1).select(["kind", "key", "reason"]).append_column("removed", pa.array([True])), FACTS
     )
+    append(FOLDER, addresses("url", ["https://example.org/once"], evidence=1), FACTS)
     (FOLDER / "latest.json").unlink()
     return Blacklist.open(FOLDER, at=AT)
 
@@ -105,6 +106,7 @@ def cases(blacklist: Blacklist) -> list[dict[str, Any]]:
             "Three documents are less than four.",
             {"min_evidence": 4},
         ),
+        ("once", "https://example.org/once", "url", "One judged document is as many as the default asks for.", {}),
         ("domain", "https://shop.spam.example/x", "domain", "A domain stands for all below it.", {}),
         ("beside", "https://notspam.example/x", None, "It only ends in the same letters.", {}),
         ("by-hand", f"https://{HAND}/", "domain", "An entry by hand has no count and needs none.", {"min_evidence": 9}),
@@ -116,7 +118,17 @@ def cases(blacklist: Blacklist) -> list[dict[str, Any]]:
     return found
 
 
+def by_hand(made: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cases that stand in the file and are not made here, held against the list as it is now."""
+    now = {key: made[0]["config"][key] for key in ("version", "digest")}
+    known = {case["id"] for case in made}
+    lines = (CASES / "blacklisted.jsonl").read_text(encoding="utf-8").splitlines()
+    rest = [case for case in map(json.loads, lines) if case["id"] not in known]
+    return [{**case, "config": {**case["config"], **now}} for case in rest]
+
+
 if __name__ == "__main__":
     rows = cases(write_list())
+    rows += by_hand(rows)
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     (CASES / "blacklisted.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
