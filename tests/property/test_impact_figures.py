@@ -45,7 +45,7 @@ def told(rows: list[Document], size: Corpus | None = None) -> Figures:
 
 
 @given(documents(), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_order_does_not_matter(rows: list[Document], rng: Any) -> None:
     """However documents are shuffled, and however shards are cut, every number is the same to the last bit."""
     shuffled = list(rows)
@@ -55,7 +55,7 @@ def test_order_does_not_matter(rows: list[Document], rng: Any) -> None:
 
 
 @given(documents())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_nothing_is_lost_between_tables(rows: list[Document]) -> None:
     """Languages, sources and lengths each add up to all; so do filters with what is kept; and kept + dropped = all."""
     found = told(rows)
@@ -83,7 +83,7 @@ def test_nothing_is_lost_between_tables(rows: list[Document]) -> None:
 
 
 @given(documents())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_other_way_round_is_the_mirror(rows: list[Document]) -> None:
     """With the sides changed what left comes in, and what took from others gives to them."""
     mirrored = told([{**one, "before": one["after"], "after": one["before"]} for one in rows])
@@ -116,7 +116,7 @@ def same(one: Part, other: Part) -> None:
 
 
 @given(documents(), st.sampled_from([None, Corpus(1e12, "tokens"), Corpus(1e9, "documents")]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_interval_holds_what_was_found(rows: list[Document], size: Corpus | None) -> None:
     """Whatever the weights and lengths: ordered, finite, shares between 0 and 1."""
     found = told(rows, size)
@@ -140,7 +140,7 @@ def check(group: Group, measure: str) -> None:
 
 
 @given(documents(), st.sampled_from([2.0, 0.125, 1024.0]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_weights_are_relative(rows: list[Document], factor: float) -> None:
     """A sample of a corpus twice as large says the same of shares."""
     found = told(rows)
@@ -154,7 +154,7 @@ def test_weights_are_relative(rows: list[Document], factor: float) -> None:
 
 
 @given(documents())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_documents_added_that_do_not_move_make_shares_smaller(rows: list[Document]) -> None:
     """Of a sample that is not drawn: more documents that stay never raise the share that leaves, nor its upper bound."""
     plain = [{**one, "weight": 1.0, "stratum": 0} for one in rows]

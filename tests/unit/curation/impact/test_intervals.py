@@ -244,7 +244,7 @@ CRAWLS = {
     "in one stratum": Crawl(STRATA, DRAWN, HELD, (0, 0, 0, 0, 0.01, 0, 0), (0, 0, 0, 0, 0, 0, 0.3)),
     "in small strata": Crawl(STRATA, DRAWN, HELD, (0.9, 0.5, 0.1, 0, 0, 0, 0), (0, 0, 0, 0, 0, 0.5, 0)),
 }
-ROUNDS = 150
+ROUNDS = 100
 
 
 @pytest.mark.parametrize("name", CRAWLS)
