@@ -11,6 +11,8 @@ Costs: bench/results says how many windows a second. A model is loaded once a pr
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -203,11 +205,22 @@ def has_gpu() -> bool:
     """Whether torch is there with a GPU. torch is imported only where it is installed."""
     from importlib.util import find_spec
 
-    if find_spec("torch") is None:
+    if find_spec("torch") is None or not _has_driver():
         return False
     import torch
 
     return bool(torch.cuda.is_available())
+
+
+def _has_driver() -> bool:
+    """Whether a driver may be there: without one torch finds no GPU, and takes more than a second to be imported for that."""
+    if sys.platform != "linux" or Path("/dev/kfd").exists():  # AMD's driver has no library that torch does not bring
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _short(error: Exception) -> str:

@@ -19,7 +19,7 @@ import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from curation.errors import RunError
@@ -77,6 +77,7 @@ class Sources:
         self._memo_file = memo
         self._memo = _read_memo(memo)
         self._known = len(self._memo)
+        self._paths: dict[str, Path | None] = {}
         self._modules: dict[str, _Module] = {}
         self._data: dict[Path, bytes] = {}
 
@@ -87,6 +88,7 @@ class Sources:
             write_json(self._memo_file, {"format": _MEMO_FORMAT, "modules": told}, durable=False)
             self._known = len(self._memo)
 
+    @cached_property
     def steps(self) -> dict[str, str]:
         """Every step by name: the import path of its class. Empty for a version that lists them otherwise."""
         found: dict[str, str] = {}
@@ -98,7 +100,7 @@ class Sources:
 
     def step(self, name: str) -> str | None:
         """Digest of all that the verdicts of a step depend on; None if there is no such step."""
-        place = self.steps().get(name)
+        place = self.steps.get(name)
         return None if place is None else self.digest([place.partition(":")[0], RUNNER])
 
     def ingest(self) -> str:
@@ -107,13 +109,13 @@ class Sources:
 
     def reads(self, name: str) -> list[str]:
         """The steps whose scores a step may read: what stands before the dot in the strings of its package."""
-        place = self.steps().get(name)
+        place = self.steps.get(name)
         path = None if place is None else self.path(place.partition(":")[0])
         if path is None:
             return []
         files = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
         words = {word for file in files for word in self._read(file).words}
-        return sorted((set(self.steps()) - {name}) & words)
+        return sorted((set(self.steps) - {name}) & words)
 
     def digest(self, modules: Iterable[str]) -> str:
         """Digest of modules, of all that they import of this project, and of the data beside those: 16 hex digits."""
@@ -139,10 +141,11 @@ class Sources:
 
     def path(self, module: str) -> Path | None:
         """The source file of a module of this project; None if there is none in this folder."""
-        if module.partition(".")[0] not in PACKAGES:
-            return None
-        base = self.folder.joinpath(*module.split("."))
-        return next((one for one in (base.with_suffix(".py"), base / "__init__.py") if one.is_file()), None)
+        if module not in self._paths:
+            base = self.folder.joinpath(*module.split("."))
+            there = (one for one in (base.with_suffix(".py"), base / "__init__.py") if one.is_file())
+            self._paths[module] = next(there, None) if module.partition(".")[0] in PACKAGES else None
+        return self._paths[module]
 
     def _path(self, module: str) -> Path:
         path = self.path(module)

@@ -129,7 +129,7 @@ def test_every_step_of_this_version_has_a_digest_of_its_own() -> None:
     digests = {name: sources.step(name) for name in ("length", "exact", "html_noise")}
     assert len(set(digests.values())) == 3
     for name in FILTERS:
-        reached = sources.closure([sources.steps()[name].partition(":")[0], "curation.judge"])
+        reached = sources.closure([sources.steps[name].partition(":")[0], "curation.judge"])
         assert f"curation.filters.{name}" in reached
         assert "curation.text" in reached
         assert not {"curation.cli", "curation.report", "curation.config", "curation.pipeline"} & set(reached)
