@@ -129,6 +129,7 @@ def test_it_is_package_data() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # kernels may have to be compiled first
 def test_the_reasons_of_web_meet_it(tmp_path: Path) -> None:
     """Every reason that `web` has on drops a document of the sample, but those of which it is told why not."""
     config = load_config("web", ["pack="])
