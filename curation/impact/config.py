@@ -29,7 +29,7 @@ class ImpactConfig(BaseModel):
         description="the same for single languages, by the label of the step `language`, such as {zho_Hant: 0.01}",
     )
     least_documents: Annotated[int, Field(ge=1)] = Field(
-        30,
+        50,
         description="languages of which each side keeps fewer documents of the sample are told, but not held to "
-        "`max_language_change`; where it is small, one document may be more than the bound: 1 of 30 is 3.3 %",
+        "`max_language_change`; where it is small, one document may be more than the bound: 1 of 50 is 2 %",
     )

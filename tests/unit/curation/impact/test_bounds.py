@@ -59,24 +59,22 @@ def test_a_small_change_in_all_may_be_a_large_one_in_a_language() -> None:
 def test_a_language_of_few_documents_is_told_but_not_held() -> None:
     """Unless it has a bound of its own, or is many by the new side: what the base drops wholly must not come in unseen."""
     assert broken(sample(eng=(500, 0, 0, 0), kor=(20, 9, 0, 0)), max_language_change=0.01) == []
-    assert broken(sample(kor=(20, 10, 0, 0)), max_language_change=0.01) == [
-        ("impact.max_language_change", "kor", 1 / 3)
-    ]
+    assert broken(sample(kor=(40, 10, 0, 0)), max_language_change=0.01) == [("impact.max_language_change", "kor", 0.2)]
     assert broken(sample(kor=(20, 9, 0, 0)), max_language_change=0.01, least_documents=29) != []
     assert broken(sample(kor=(20, 9, 0, 0)), languages={"kor": 0.01}) == [("impact.languages.kor", "kor", 9 / 29)]
-    assert broken(sample(kor=(5, 0, 40, 0)), max_language_change=0.5) == [("impact.max_language_change", "kor", 8.0)]
+    assert broken(sample(kor=(5, 0, 50, 0)), max_language_change=0.5) == [("impact.max_language_change", "kor", 10.0)]
 
 
 def test_what_comes_in_where_nothing_was_kept_breaks_any_bound() -> None:
     """Its share is infinite; with nothing on either side nothing is broken."""
-    assert broken(sample(kor=(0, 0, 30, 5)), max_language_change=1, max_kept_change=1) == [
+    assert broken(sample(kor=(0, 0, 50, 5)), max_language_change=1, max_kept_change=1) == [
         ("impact.max_kept_change", None, float("inf")),
         ("impact.max_language_change", "kor", float("inf")),
     ]
-    assert broken(sample(kor=(0, 0, 0, 50)), max_language_change=0, max_kept_change=0) == []
-    (one, _) = broken_bounds(sample(kor=(0, 0, 30, 0)), ImpactConfig(max_kept_change=0.1, max_language_change=0.1))
+    assert broken(sample(kor=(0, 0, 0, 80)), max_language_change=0, max_kept_change=0) == []
+    (one, _) = broken_bounds(sample(kor=(0, 0, 50, 0)), ImpactConfig(max_kept_change=0.1, max_language_change=0.1))
     assert one.text.startswith(
-        "30 documents come in, of which the base keeps none; impact.max_kept_change allows 10 %."
+        "50 documents come in, of which the base keeps none; impact.max_kept_change allows 10 %."
     )
 
 
