@@ -10,6 +10,7 @@ __all__ = ["HARMLESS", "why_harmless"]
 _NEURAL = "only neural models have windows, and the default engine has none: tests/unit tries them with one that has"
 
 HARMLESS: Mapping[str, str] = {
+    "blacklisted: min_evidence 1 -> 0": "the setting must be 1 or more, and an entry that rests on nothing is none",
     "perplexity: window *": _NEURAL,
     "perplexity: stride *": _NEURAL,
     "perplexity: max_windows *": _NEURAL,

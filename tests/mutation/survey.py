@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from curation.steps import step_class
@@ -12,6 +12,7 @@ from tests.gate.gold import MissingDataError
 from tests.mutation.check import Result, mutants_of, scoring_mutants, try_mutants
 from tests.mutation.data_set import DataSetGolden, data_set_mutants, is_data_set_step
 from tests.mutation.golden import Golden
+from tests.mutation.harmless import why_harmless
 from tests.mutation.mutant import Mutant
 from tests.mutation.others import FloorsJudge, SampleJudge, UnitTests, pinned
 
@@ -33,15 +34,19 @@ class Judges:
     _sample: SampleJudge | None = field(default=None, init=False)
     _floors: FloorsJudge | None = field(default=None, init=False)
 
-    def of(self, step: str) -> list[tuple[str, Asked]]:
-        """Those that can judge a step, in order, ready."""
+    def of(self, step: str, left: Sequence[Mutant]) -> list[tuple[str, Asked]]:
+        """Those that can judge what is left of a step's mutants, in order, and ready: that takes time, so only who is needed."""
         found: list[tuple[str, Asked]] = []
-        if self.sample and issubclass(step_class(step), Filter):
+        if (
+            self.sample
+            and issubclass(step_class(step), Filter)
+            and not all(_never_meets(one, "sample") for one in left)
+        ):
             if self._sample is None:
                 self._sample = SampleJudge()
                 self._sample.prepare()
             found.append(("sample", self._sample.noticed))
-        if self.gold:
+        if self.gold and not all(_never_meets(one, "floor") for one in left):
             self._floors = self._floors or FloorsJudge()
             try:
                 self._floors.prepare(step)
@@ -76,20 +81,23 @@ def survey(step: str, judges: Judges, *, scoring: int = 0) -> list[Result]:
     )
     after = golden.noticed(score=True)
     assert not after, f"{step}: a mutant was not taken out: {after}"
-    return list(_asked_on(found, judges.of(step)))
+    return list(_asked_on(found, judges, step))
 
 
 def _survey_of_data_set_step(step: str, judges: Judges) -> list[Result]:
     golden = DataSetGolden(step)
     found = list(try_mutants(data_set_mutants(golden), lambda _: golden.noticed(), "golden case"))
     assert not golden.noticed(), f"{step}: a mutant was not taken out"
-    return list(_asked_on(found, judges.of(step)))
+    return list(_asked_on(found, judges, step))
 
 
-def _asked_on(results: list[Result], others: list[tuple[str, Asked]]) -> Iterator[Result]:
+def _asked_on(results: list[Result], judges: Judges, step: str) -> Iterator[Result]:
+    """The results, where those that survived, and of which nobody has said that they are harmless, are put to the other judges."""
+    left = [one.mutant for one in results if one.survived and why_harmless(step, one.mutant.name) is None]
+    others = judges.of(step, left) if left else []
     for result in results:
         for name, judge in others:
-            if result.survived and not _never_meets(result.mutant, name):
+            if result.survived and result.mutant in left and not _never_meets(result.mutant, name):
                 [result] = try_mutants([result.mutant], judge, name)
         yield result
 

@@ -161,7 +161,7 @@ def test_later_judges_are_asked_about_survivors_only(monkeypatch: pytest.MonkeyP
     asked: list[str] = []
 
     class Judges(survey.Judges):
-        def of(self, step: str) -> Any:
+        def of(self, step: str, left: Any) -> Any:
             return [("unit test", lambda mutant: asked.append(mutant.name) or ["x"] * mutant.name.startswith("max"))]
 
     monkeypatch.setattr(survey, "Golden", lambda step: Golden(step, [*PLAIN, *NEAR]))
