@@ -16,6 +16,8 @@ __all__ = ["Change", "changes_of"]
 
 _TOLD_APART = frozenset({"name", "steps", "pack", "export", "impact"})
 """Sections of a config that are told elsewhere, or change no verdict."""
+MOST_LISTS = 3
+"""Lists of one step that are named one by one."""
 _VALUE_CHARS = 160
 _MISSING = object()
 
@@ -69,11 +71,18 @@ def _step_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
         yield Change(new.name, "version", str(old.version), str(new.version))
     if old.code != new.code:
         yield Change(new.name, "code", old.code[:8], new.code[:8])
+    yield from _model_changes(old, new)
+
+
+def _model_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
+    """Word lists and models with another checksum; many of one step in one line."""
     models = [read_json(step.folder / "_step.json").get("models", {}) for step in (old, new)]
-    for name in sorted({*models[0], *models[1]}):
-        values = [str(one.get(name, "-"))[:12] for one in models]
-        if values[0] != values[1]:
-            yield Change(f"{new.name}: {name}", "list or model", *values)
+    names = [name for name in sorted({*models[0], *models[1]}) if models[0].get(name) != models[1].get(name)]
+    if len(names) > MOST_LISTS:
+        yield Change(f"{new.name}: {', '.join(names)}", "list or model", f"{len(names)} files", "other contents")
+        return
+    for name in names:
+        yield Change(f"{new.name}: {name}", "list or model", *(str(one.get(name, "-"))[:12] for one in models))
 
 
 def _input_changes(comparison: Comparison) -> Iterator[Change]:

@@ -65,6 +65,15 @@ def test_versions_and_lists(tmp_path: Path) -> None:
     ]
 
 
+def test_many_lists_are_one_line(tmp_path: Path) -> None:
+    """A step with many lists does not bury what else was changed."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    card = found.new.steps[1].folder / "_step.json"
+    write_json(card, {**read_json(card), "models": {f"{i}.tsv": "0" for i in range(5)}})
+    (told,) = changes_of(found)
+    assert told == Change("length: 0.tsv, 1.tsv, 2.tsv, 3.tsv, 4.tsv", "list or model", "5 files", "other contents")
+
+
 def test_what_is_read_of_the_input(tmp_path: Path) -> None:
     """Sections beside the steps; a config of older code may leave out what has a default."""
     found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
