@@ -9,6 +9,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 TORCH := $(shell sed -n 's/.*"\(torch==[0-9.]*\)".*/\1/p' pyproject.toml)
 PACKAGES := curation tokenization quality_models dags tools demo examples tests
 
+# Modules that compile the largest kernels when they are run, most costly first.
+KERNELS := $(addprefix curation.filters.,language safety_terms rules safety_model perplexity) tokenization
+
 .DEFAULT_GOAL := help
 .PHONY: help setup torch demo up down test lint types imports kernels unit gate impact slow bounds bench docs lock services clean
 
@@ -63,8 +66,7 @@ imports: setup ## imports go one way: dags -> curation -> (tokenization | qualit
 
 # The largest kernels are compiled first, once: else each worker does so, inside of a test with a time limit.
 kernels: torch
-	for filter in language rules perplexity safety_terms safety_model; do $(BIN)/python -m curation.filters.$$filter || exit 1; done
-	$(BIN)/python -m tokenization
+	printf '%s\n' $(KERNELS) | xargs -n 1 -P 2 $(BIN)/python -m
 
 unit: kernels $(VENV)/.kenlm $(VENV)/.tokenizers ## the fast tests: some minutes
 	$(BIN)/pytest -n auto --dist worksteal -m "not slow and not airflow"
