@@ -41,8 +41,13 @@ LAST_LINES = 15
 SMALL_BYTES = 32 * 2**20
 """Below this much text, starting workers takes longer than their work: one process does it all."""
 _OTHER_CODE = """
-import json, sys
-tree, commands = json.load(sys.stdin)
+import json, os, sys, threading, time
+tree, parent, commands = json.load(sys.stdin)
+def end_with_parent():
+    while os.getppid() == parent:
+        time.sleep(0.3)
+    os._exit(1)
+threading.Thread(target=end_with_parent, daemon=True).start()
 sys.path.insert(0, tree)
 import curation.cli
 if not curation.cli.__file__.startswith(tree):
@@ -52,7 +57,7 @@ for command in commands:
     if code:
         sys.exit(code)
 """
-"""Runs commands of the code in a folder, in one process, after making sure that it is that code."""
+"""Runs commands of the code in a folder, in one process, after making sure that it is that code; ends with the process that asks."""
 
 
 def made_with(side: Side, sample: Sample) -> Made:
@@ -104,18 +109,18 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
     own = root.resolve() / "impact"
     run_id = run_id_of(side, sample)
     folder = own / "runs" / run_id
-    with waiting_lock(own, run_id):
+    with waiting_lock(own, run_id) as lock:
         if not is_finished(folder):
             used = 1 if sample.bytes < SMALL_BYTES else workers
             try:
-                _judge(side, sample, own, run_id, used, progress, seeded=True)
+                _judge(side, sample, own, run_id, used, progress, lock, seeded=True)
             except RunError as error:
                 if side.config is None:
                     raise
                 # What `impact` keeps may be damaged, here or in a run that was linked: it is its own to delete.
                 log.warning("%s is judged anew, without what was kept: %s", side.label, error)
                 shutil.rmtree(folder)
-                _judge(side, sample, own, run_id, used, progress, seeded=False)
+                _judge(side, sample, own, run_id, used, progress, lock, seeded=False)
             if not is_finished(folder):
                 raise RunError(
                     f"{side.label} has judged the sample, but {folder} is not whole. Delete it and try again."
@@ -125,7 +130,15 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
 
 
 def _judge(
-    side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None, *, seeded: bool
+    side: Side,
+    sample: Sample,
+    own: Path,
+    run_id: str,
+    workers: int,
+    progress: Progress | None,
+    lock: int,
+    *,
+    seeded: bool,
 ) -> None:
     folder, made = own / "runs" / run_id, made_with(side, sample)
     folder.mkdir(parents=True, exist_ok=True)
@@ -136,7 +149,7 @@ def _judge(
     if side.config is not None:
         _judge_here(side, sample, own, run_id, workers, progress)
     else:
-        _judge_there(side, sample, own, run_id, workers)
+        _judge_there(side, sample, own, run_id, workers, lock)
 
 
 def _judge_here(side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None) -> None:
@@ -165,7 +178,7 @@ def _warm_documents(own: Path, sample: Sample) -> Path:
     return own / "samples" / f".warm-{sample.folder.name}.jsonl"
 
 
-def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: int) -> None:
+def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: int, lock: int) -> None:
     """Run the command line of the other code, which knows nothing of this module.
 
     Raises:
@@ -181,7 +194,7 @@ def _judge_there(side: Side, sample: Sample, own: Path, run_id: str, workers: in
     commands = [*_warm_command(side, sample, own, run_id, logs), [*run, "--workers", str(workers), "--quiet"]]
     sources = [Sources(folder, own / "sources.json") for folder in (HERE, side.tree)]
     log.info("%d modules share their compiled kernels with %s", share_kernels(sources[0], sources[1]), side.label)
-    code, said = _run_there(side.tree, commands, logs / "other-code.log")
+    code, said = _run_there(side.tree, commands, logs / "other-code.log", lock)
     if code != 0:
         last = "\n".join(f"  {line}" for line in said.splitlines()[-LAST_LINES:])
         kind = ConfigError if code == ConfigError.exit_code else RunError
@@ -207,16 +220,21 @@ def _warm_command(side: Side, sample: Sample, own: Path, run_id: str, logs: Path
     return [[*judge, "--workers", "1", "--quiet"]]
 
 
-def _run_there(tree: Path, commands: Sequence[Sequence[str]], log_file: Path) -> tuple[int, str]:
-    """Run commands of the code in `tree`; returns the exit status and what was said."""
+def _run_there(tree: Path, commands: Sequence[Sequence[str]], log_file: Path, lock: int) -> tuple[int, str]:
+    """Run commands of the code in `tree`; returns the exit status and what was said.
+
+    Args:
+        lock: of the run. The other process holds it too: were this one killed, nobody else begins before that one has ended.
+    """
     with log_file.open("w+b") as said:
         done = subprocess.run(
             [sys.executable, "-P", "-c", _OTHER_CODE],
-            input=json.dumps([str(tree), commands]).encode(),
+            input=json.dumps([str(tree), os.getpid(), commands]).encode(),
             cwd=tree,
             env=_environment(tree),
             stdout=said,
             stderr=subprocess.STDOUT,
+            pass_fds=(lock,),
             check=False,
         )
         said.seek(0)

@@ -16,8 +16,10 @@ log = logging.getLogger("corpusmill")
 
 
 @contextlib.contextmanager
-def waiting_lock(root: Path, name: str) -> Iterator[None]:
+def waiting_lock(root: Path, name: str) -> Iterator[int]:
     """Hold a lock for this process, which waits until nobody else holds it; it goes with the process, even when killed.
+
+    Yields the lock's file descriptor: a process that is given it holds the lock too, as long as it lives.
 
     Args:
         root: folder of all that `impact` keeps; locks lie in `locks/` there.
@@ -37,7 +39,7 @@ def waiting_lock(root: Path, name: str) -> Iterator[None]:
         except BlockingIOError:
             log.info("waiting for another command that is at the same work (%s)", name)
             fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+        yield stream.fileno()
 
 
 def is_free(root: Path, name: str) -> bool:

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from curation.errors import RunError
+from curation.errors import InputError, RunError
 from curation.impact.classes import length_classes
 from curation.impact.facts import (
     DOCUMENTS_SCHEMA,
@@ -52,6 +52,7 @@ def compare_sides(
         tokens: how many tokens each document has.
 
     Raises:
+        InputError: the sides have no document in common.
         RunError: a file of a run is missing or damaged.
     """
     before, after = side_facts(base, folders[0]), side_facts(new, folders[1])
@@ -207,6 +208,11 @@ def _common(table: pa.Table, base: _Judged) -> tuple[pa.Table, list[str]]:
         f"The two versions of ingest make different documents of the sample: {only_new:,} are of the new side alone and "
         f"{only_base:,} of the base alone. They stand in no table here; compare the two runs' shards."
     )
+    if not both.num_rows:
+        raise InputError(
+            "the two sides have no document in common: their settings or code of ingest make other documents of the sample "
+            f"({only_base:,} before, {only_new:,} now). Compare two configs whose `ingest` is the same."
+        )
     return both, [note]
 
 

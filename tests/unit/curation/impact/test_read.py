@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ import pytest
 
 from curation.errors import ConfigError, InputError, RunError
 from curation.impact.classes import LENGTHS
-from curation.impact.code import Code
 from curation.impact.facts import DOCUMENTS_SCHEMA, KEPT, NOT_JUDGED, Comparison, Outcome
-from curation.impact.judge_side import judge_side
-from curation.impact.run import Change, change_of, judge_change
-from curation.impact.seeds import own_steps, step_folder
+from curation.impact.run import judge_change
+from curation.impact.seeds import own_steps
+from curation.run import read_json
 
 CONFIG = "name: mine\nsteps:\n  - exact: {}\n  - length: {min_units: 3}\n"
 TOO_SHORT = Outcome("length", "length.too_short")
@@ -126,20 +124,31 @@ def test_a_version_that_counts_no_scored_documents_is_read(paths: tuple[str, Pat
 
 
 def test_sides_with_other_shards_are_matched_by_document(paths: tuple[str, Path, Path]) -> None:
-    """Another version of ingest may cut shards otherwise; documents of one side alone are told, not counted."""
+    """Other settings of ingest make other shards; what a document is, its place and text say."""
     config, sample, root = paths
-    change = change_of(config, config, sample, root)
-    new = change.judge_new()
-    other = replace(change.sides.base, code=Code("0" * 16, change.sides.base.code.steps))
-    twin = Change(replace(change.sides, base=other), change.sample, change.root, None)
-    base = judge_side(other, change.sample, root)
-    for run in (new, base):
-        assert step_folder(run, own_steps(run)[1]).is_dir()
-    marker = json.loads((base / "shards" / "_done.json").read_text())
-    assert marker["shards"][0]["sha256"]
-    found = twin.compare(base, new)
-    assert all(before == after for before, after in _moves(found))
+    found = judge_change(config, config, sample, root, ["ingest.id_column=quality", "length.min_units=6"])
+    shards = [
+        [one["sha256"] for one in read_json(side.run_folder / "shards" / "_done.json")["shards"]]
+        for side in (found.base, found.new)
+    ]
+    assert shards[0] != shards[1]
     assert found.documents.num_rows == 13
+    assert _moves(found)[KEPT, TOO_SHORT] == 3
+    assert found.notes == ()
+
+
+def test_documents_of_one_side_alone_are_told(paths: tuple[str, Path, Path]) -> None:
+    """They stand in no table; if there are no others, nothing can be compared."""
+    config, sample, root = paths
+    lines = (sample / "a.jsonl").read_text().splitlines()
+    rows = [{**json.loads(line), "body": json.loads(line)["text"]} for line in lines]
+    rows[0]["body"], rows[1]["body"] = "another text", ""
+    (sample / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = judge_change(config, config, sample, root, ["ingest.text_column=body"])
+    assert found.documents.num_rows == 11
+    assert "1 are of the new side alone and 2 of the base alone" in found.notes[0]
+    with pytest.raises(InputError, match="no document in common"):
+        judge_change(config, config, sample, root, ["ingest.text_column=id"])
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "{broken\n"])
