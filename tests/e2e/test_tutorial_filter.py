@@ -94,20 +94,9 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(here, there)  # with its time: numba asks whether a source is older than its kernel
     take_kernels_along(folder)
-    commit = [
-        "git",
-        "-c",
-        "user.name=t",
-        "-c",
-        "user.email=t@example.org",
-        "commit",
-        "--quiet",
-        "--all",
-        "--allow-empty",
-        "-m",
-        "now",
-    ]
-    subprocess.run(commit, cwd=folder, check=True)
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run([*git, "add", "--all"], cwd=folder, check=True)
+    subprocess.run([*git, "commit", "--quiet", "--allow-empty", "-m", "now"], cwd=folder, check=True)
     tools = folder / ".venv/bin"
     tools.mkdir(parents=True)
     for tool in TOOLS:
