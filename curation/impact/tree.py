@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -21,7 +20,7 @@ from pathlib import Path
 from curation.errors import ConfigError, RunError, nearest
 from curation.impact.code import HERE, PACKAGES
 
-__all__ = ["Repository", "package_repository", "repository_of", "unpacked"]
+__all__ = ["Repository", "code_tree", "package_repository", "repository_of", "unpacked"]
 
 _GIT_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_COMMON_DIR")
 """Set in a hook, they would make git look into the repository of the hook."""
@@ -185,8 +184,3 @@ def code_tree(commit: str, root: Path) -> Path:
     if not (folder / prefix / "curation" / "cli.py").is_file():
         raise ConfigError(f"revision {commit[:7]} holds no curation/cli.py: it is no version of this program.")
     return folder / prefix
-
-
-def is_commit(name: str) -> bool:
-    """Whether a text is a full commit id."""
-    return re.fullmatch(r"[0-9a-f]{40,64}", name) is not None
