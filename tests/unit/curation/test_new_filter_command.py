@@ -205,7 +205,7 @@ def test_any_config_gets_one_line(names: Sequence[str], comments: Sequence[str],
     assert behind == (steps[steps.index("mine") - 1] if steps[0] != "mine" else None)
 
 
-@pytest.mark.parametrize("name", ["q", "exclamations", LONGEST])
+@pytest.mark.parametrize("name", ["q", "lost_bytes", LONGEST])
 def test_what_is_made_is_clean(name: str, tmp_path: Path) -> None:
     """ruff finds nothing to change in module, test and list, however long the name is."""
     made = new_filter(name)
