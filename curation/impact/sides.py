@@ -100,16 +100,24 @@ def _side(label: str, config: RunConfig, here: Sources, root: Path) -> Side:
 
 def _revision(config: str, revision: str, here: Sources, root: Path) -> tuple[Side, list[str]]:
     """The side of a git revision."""
-    repository, path, is_ours, prefix = _place(config, revision)
-    commit = repository.commit(revision)
-    text = repository.text(commit, path)
-    if text is None:
-        raise ConfigError(_not_there(repository, commit, revision, path))
-    label = _label(revision, commit)
-    data = yaml_mapping(text, f"{path} at {label}")
-    _place_references(data, repository, commit, path, root)
+    if (alone := _of_code_alone(config, revision)) is not None:
+        repository, commit, prefix = alone
+        label, where = f"Corpusmill {_label(revision, commit)}", config
+        data = yaml_mapping(Path(config).read_text(encoding="utf-8"), config)
+        place_paths(data, Path(config).resolve().parent)
+        is_ours = True
+    else:
+        repository, path, is_ours, prefix = _place(config, revision)
+        commit = repository.commit(revision)
+        text = repository.text(commit, path)
+        if text is None:
+            raise ConfigError(_not_there(repository, commit, revision, path))
+        label = _label(revision, commit)
+        where = f"{path} at {label}"
+        data = yaml_mapping(text, where)
+        _place_references(data, repository, commit, path, root)
     if not is_ours or repository.unchanged(commit, [f"{prefix}{name}" for name in PACKAGES]):
-        return _side(label, _parsed(data, f"{path} at {label}"), here, root), []
+        return _side(label, _parsed(data, where), here, root), []
     tree = code_tree(commit, root / "impact")
     there = Sources(tree, root / "impact" / "sources.json")
     names = step_names(data)
@@ -117,10 +125,24 @@ def _revision(config: str, revision: str, here: Sources, root: Path) -> tuple[Si
     there.remember()
     if code == code_of(here, names) and len(code.steps) == len(names):
         try:
-            return _side(label, _parsed(data, f"{path} at {label}"), here, root), []
+            return _side(label, _parsed(data, where), here, root), []
         except ConfigError:  # something else in it that only the other version knows
             pass
     return Side(label, code, None, _other_text(data, tree), tree, commit), _requirements(tree, label)
+
+
+def _of_code_alone(config: str, revision: str) -> tuple[Repository, str, str] | None:
+    """For a user's own config and a revision that only this package's checkout knows: that checkout, the commit, and its prefix.
+
+    So an upgrade is seen: the config as it is now, judged by either version of the code.
+    """
+    ours = package_repository()
+    if ours is None or not Path(config).is_file():
+        return None
+    theirs = repository_of(Path(config).resolve().parent)
+    if theirs is not None and (theirs.folder.resolve() == ours[0].folder.resolve() or theirs.knows(revision)):
+        return None
+    return (ours[0], ours[0].commit(revision), ours[1]) if ours[0].knows(revision) else None
 
 
 def _place(config: str, revision: str) -> tuple[Repository, str, bool, str]:

@@ -33,13 +33,20 @@ class Repository:
     folder: Path
     """Its top folder."""
 
+    def knows(self, revision: str) -> bool:
+        """Whether a commit is called so here."""
+        return not self._commit(revision).returncode
+
+    def _commit(self, revision: str) -> subprocess.CompletedProcess[bytes]:
+        return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", check=False)
+
     def commit(self, revision: str) -> str:
         """The full id of the commit that a branch, tag, id or other name of a revision means.
 
         Raises:
             ConfigError: there is no such revision here; the message names the nearest, and says so if the clone is shallow.
         """
-        found = self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", check=False)
+        found = self._commit(revision)
         if found.returncode == 0:
             return found.stdout.decode().strip()
         names = (

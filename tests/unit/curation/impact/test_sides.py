@@ -56,6 +56,23 @@ def test_a_repository_of_configs_alone_gives_the_config_of_a_revision(tmp_path: 
     assert _length(sides_of(str(folder / "configs/mine.yaml"), first[:7], [], tmp_path / "root").base) == 16
 
 
+@NEEDS_CHECKOUT
+def test_an_upgrade_is_seen_with_a_config_of_ones_own(tmp_path: Path) -> None:
+    """A revision that only the package's checkout knows is one of its code: the config is the same on both sides."""
+    ours = package_repository()
+    assert ours is not None
+    head = ours[0].commit("HEAD")
+    folder = make_repository(tmp_path / "repo")
+    commit(folder, {"mine.yaml": CONFIG})
+    (tmp_path / "alone.yaml").write_text(CONFIG)
+    for file in (folder / "mine.yaml", tmp_path / "alone.yaml"):
+        sides = sides_of(str(file), head, ["length.min_units=30"], tmp_path / "root")
+        assert sides.base.label == f"Corpusmill {head[:7]}"
+        assert "min_units: 16" in sides.base.text
+        assert _length(sides.new) == 30
+    assert _length(sides_of(str(folder / "mine.yaml"), "HEAD", [], tmp_path / "root").base) == 16
+
+
 def test_files_that_a_config_names_are_those_of_the_revision(tmp_path: Path) -> None:
     """A changed list is the change itself; one that did not change keeps its place, so that scores are shared."""
     folder = make_repository(tmp_path / "repo")
@@ -100,7 +117,7 @@ def test_a_config_outside_of_git_has_no_revisions(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     (tmp_path / "mine.yaml").write_text(CONFIG)
     with pytest.raises(ConfigError, match="lies in no git checkout"):
-        sides_of(str(tmp_path / "mine.yaml"), "main", [], tmp_path / "root")
+        sides_of(str(tmp_path / "mine.yaml"), "v9", [], tmp_path / "root")
 
 
 def test_an_installed_package_has_no_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
