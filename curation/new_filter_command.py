@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from curation.command_parser import Commands, command
 from curation.errors import ConfigError, RunError
-from curation.new_filter import STAGE, NewFilter, new_filter, with_filter, with_step
-from curation.run import publish
 from curation.terminal import printable
+
+if TYPE_CHECKING:
+    from curation.new_filter import NewFilter
 
 __all__ = ["add_new_filter", "begin_filter"]
 
@@ -60,6 +62,8 @@ def begin_filter(name: str, config: Path | None, checkout: Path) -> list[str]:
         ConfigError: the name cannot be one, is taken, there is no checkout, or the config cannot get the step. Nothing is written.
         RunError: a file could not be written. What was written before it is taken back.
     """
+    from curation.new_filter import new_filter, with_filter, with_step
+
     missing = [part for part in _PARTS if not (checkout / part).exists()]
     if missing:
         raise ConfigError(
@@ -107,6 +111,8 @@ def _read(path: Path) -> str:
 
 def _write(checkout: Path, made: NewFilter, changes: dict[Path, str]) -> None:
     """All or nothing."""
+    from curation.run import publish
+
     before = {path: path.read_bytes() for path in changes}
     written: list[Path] = []
     try:
@@ -150,6 +156,8 @@ def _make_reference(checkout: Path) -> bool:
 
 
 def _advice(made: NewFilter, config: Path | None) -> list[str]:
+    from curation.new_filter import STAGE
+
     name = made.name
     lines = [
         "",
