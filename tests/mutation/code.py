@@ -66,6 +66,8 @@ JOINED: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
+COMPILED = ("kernel", "inlined")
+"""Decorators of `curation.text.jit`."""
 RECKONED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -226,6 +228,11 @@ def _negated(node: ast.If | ast.IfExp) -> None:
     node.test = ast.UnaryOp(ast.Not(), node.test)
 
 
+def _is_compiled(function: ast.FunctionDef) -> bool:
+    """Whether it is a kernel: its machine code is made once, whatever becomes of the function."""
+    return any(isinstance(one, ast.Name) and one.id in COMPILED for one in function.decorator_list)
+
+
 # -- into the running process --------------------------------------------------------------
 
 
@@ -235,6 +242,8 @@ def code_mutants(step: str, functions: list[Reached], *, kinds: set[str], scores
     for one in functions:
         tree = _tree(one.file)
         node = _function(tree, one)
+        if _is_compiled(node):
+            continue
         taken: dict[str, int] = {}
         for change in _changes(node):
             if change.of not in kinds:

@@ -22,17 +22,10 @@ __all__ = ["DataSetGolden", "data_set_mutants", "is_data_set_step"]
 DECIDING = ("exact.py", "near.py", "priority.py", "verify.py", "choose.py")
 """Files of `curation/dedup` in which it is decided what stays; the others only propose, hold or tell."""
 NOT_DECIDING = {
-    "preflight",
-    "facts",
-    "ready",
-    "n_items",
-    "max_values",
-    "bucket_plan",
-    "_refuse_giant",
-    "_batches",
-    "misses",
+    *("preflight", "facts", "ready", "n_items", "max_values", "bucket_plan", "_refuse_giant", "_batches", "misses"),
+    *("_check", "_enough", "_known", "_scripts", "_six_decimals", "parsed", "score_of", "run_item"),
 }
-"""Functions there that cut the work into parts, or refuse it."""
+"""Functions there that cut the work into parts, refuse it, or check settings."""
 
 
 def is_data_set_step(step: str) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -173,7 +174,7 @@ class FloorsJudge:
 
 
 class UnitTests:
-    """The fast tests of a step, run in this process, where the mutant is in, up to the first that fails."""
+    """The fast tests of a step, run in a copy of this process, where the mutant is in, up to the first that fails."""
 
     def __init__(self, root: Path = ROOT) -> None:
         self.root = root
@@ -186,7 +187,10 @@ class UnitTests:
             filters / f"test_{step}.py",
             *([filters / "test_labels.py"] if step in FILTERS else []),
         ]
-        dedup = {"exact": ("test_exact.py",), "near": ("test_near.py", "test_priority.py", "test_verify.py")}
+        dedup = {
+            "exact": ("test_exact.py",),
+            "near": ("test_priority.py", "test_choose.py", "test_against.py", "test_near.py"),
+        }
         places += [unit / "dedup" / name for name in dedup.get(step, ())]
         return [str(place) for place in places if place.exists()]
 
@@ -194,11 +198,34 @@ class UnitTests:
         files = self.files(mutant.step)
         if not files:
             return []
-        failed = _Failed()
         arguments = [*files, "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow and not airflow", "--no-header"]
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            pytest.main([*arguments, "--rootdir", str(self.root)], plugins=[failed])
-        return [f"unit test: {name}" for name in failed.names]
+        names = in_child(lambda: _failing([*arguments, "--rootdir", str(self.root)]))
+        return [f"unit test: {name}" for name in names]
+
+
+def in_child(work: Callable[[], list[str]]) -> list[str]:
+    """What some work gives in a copy of this process; a mutant may write where it should not, and end it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+            json.dump(work(), pipe)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, encoding="utf-8") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        return [f"the process ended with {os.waitstatus_to_exitcode(status)}"]
+    found: list[str] = json.loads(said)
+    return found
+
+
+def _failing(arguments: list[str]) -> list[str]:
+    failed = _Failed()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        pytest.main(arguments, plugins=[failed])
+    return failed.names
 
 
 class _Failed:

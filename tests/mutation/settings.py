@@ -171,6 +171,10 @@ def _perplexity() -> Iterator[Mutant]:
                 )
 
 
+SAFETY_MODEL = "quality_models/weights/corpusmill-safety.safetensors"
+"""The thresholds stand in its metadata."""
+
+
 def _safety_model() -> Iterator[Mutant]:
     """The thresholds that ship with the model; what a config or a case says otherwise stays."""
     from curation.filters.safety_model import model
@@ -198,4 +202,5 @@ def _safety_model() -> Iterator[Mutant]:
 
                     return replaced(model, "open_model", opened)
 
-                yield Mutant("safety_model", "table", f"{row}: {COLUMN_NAMES[column]} {value:g} -> {new:g}", apply)
+                what = f"{row}: {COLUMN_NAMES[column]} {value:g} -> {new:g}"
+                yield Mutant("safety_model", "table", what, apply, table=SAFETY_MODEL)
