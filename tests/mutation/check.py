@@ -82,18 +82,18 @@ def scoring_mutants(golden: Golden) -> Iterator[Mutant]:
 
 
 def try_mutants(
-    mutants: Iterable[Mutant], judge: Callable[[Mutant], list[str]], name: str = "golden case"
+    mutants: Iterable[Mutant], judge: Callable[[Mutant], list[str]], name: str = "golden case", seconds: int = SECONDS
 ) -> Iterator[Result]:
-    """Put in each mutant and ask a judge: it says who noticed it. An error counts as noticed."""
+    """Put in each mutant and ask a judge: it says who noticed it. An error counts as noticed, and so does no end in so long."""
     for mutant in mutants:
         with mutant.apply():
-            noticed = tuple(_asked(judge, mutant))
+            noticed = tuple(_asked(judge, mutant, seconds))
         yield Result(mutant, name, noticed)
 
 
-def _asked(judge: Callable[[Mutant], list[str]], mutant: Mutant) -> list[str]:
+def _asked(judge: Callable[[Mutant], list[str]], mutant: Mutant, seconds: int) -> list[str]:
     try:
-        with _at_most(SECONDS), warnings.catch_warnings():
+        with _at_most(seconds), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return judge(mutant)
     except Exception as error:

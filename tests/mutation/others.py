@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -212,9 +213,14 @@ def in_child(work: Callable[[], list[str]]) -> list[str]:
             json.dump(work(), pipe)
         os._exit(0)
     os.close(writing)
-    with os.fdopen(reading, encoding="utf-8") as pipe:
-        said = pipe.read()
-    _, status = os.waitpid(child, 0)
+    try:
+        with os.fdopen(reading, encoding="utf-8") as pipe:
+            said = pipe.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) != 0:
         return [f"the process ended with {os.waitstatus_to_exitcode(status)}"]
     found: list[str] = json.loads(said)

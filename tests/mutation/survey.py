@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from curation.steps import step_class
 from curation.verdicts import Filter
 from tests.gate.gold import MissingDataError
-from tests.mutation.check import Result, mutants_of, scoring_mutants, try_mutants
+from tests.mutation.check import SECONDS, Result, mutants_of, scoring_mutants, try_mutants
 from tests.mutation.data_set import DataSetGolden, data_set_mutants, is_data_set_step
 from tests.mutation.golden import Golden
 from tests.mutation.harmless import why_harmless
@@ -20,6 +20,9 @@ __all__ = ["Judges", "survey"]
 
 SEED = 20261130
 """Of the draw of scoring mutants."""
+
+LONG = 900
+"""Seconds that unit tests may take: on a busy machine they are slow, and that says nothing of a mutant."""
 
 Asked = Callable[[Mutant], list[str]]
 
@@ -98,7 +101,7 @@ def _asked_on(results: list[Result], judges: Judges, step: str) -> Iterator[Resu
     for result in results:
         for name, judge in others:
             if result.survived and result.mutant in left and not _never_meets(result.mutant, name):
-                [result] = try_mutants([result.mutant], judge, name)
+                [result] = try_mutants([result.mutant], judge, name, LONG if name == "unit test" else SECONDS)
         yield result
 
 
