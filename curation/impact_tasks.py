@@ -114,6 +114,10 @@ def answer(
     from curation.impact.documents import choose_documents
     from curation.report.impact_page import write_sheet
 
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is a file: the sheet is several files, which need a folder. Give another --output."
+        )
     corpus = None if question.corpus is None else corpus_of(question.corpus)
     bounds = question.bounds()
     change = question.change(root)

@@ -67,6 +67,7 @@ def test_json_is_the_whole_sheet(here: Path, capsys: pytest.CaptureFixture[str])
         (["--base", "no-such-base"], "no-such-base"),
         (["--corpus", "large"], "corpus size 'large'"),
         (["--set", "length.min_unitz=3"], "min_units"),
+        (["--output", "mine.yaml"], "mine.yaml is a file"),
     ],
 )
 def test_wrong_use_is_told_apart_from_a_broken_bound(
