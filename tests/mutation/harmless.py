@@ -23,6 +23,12 @@ HARMLESS: Mapping[str, str] = {
     "near: *Near._cluster: `np.diff(clusters.starts).max*": "it decides only whether a run is refused that has too little memory",
     "near: *Verifier.groups: *": "it decides whether a cluster is compared at once or in blocks, which gives the same result",
     "near: *Verifier._found_by: *": "it tells which signatures found a copy, in the score `found_by`, and drops nothing",
+    "near: *Verifier._table: `(size > 1) & (members.part < self.n_new)`: & -> |": (
+        "documents of earlier runs, or in no group, are listed too, and no shard of this run reads their lines, or as kept"
+    ),
+    "near: *Verifier._in_order: `index < self.n_new`: < -> <=": (
+        "the order among documents of earlier runs only names the partner of a copy, and all of them stay"
+    ),
     "near: *Verifier._table: `size > 1`: > -> >=": "documents in no group are then listed too, as kept ones, which they are",
     "blacklisted: min_evidence 1 -> 0": "the setting must be 1 or more, and an entry that rests on nothing is none",
     "perplexity: window *": _NEURAL,
