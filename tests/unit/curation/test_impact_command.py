@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 from curation.cli import main
-
-CONFIG = "name: mine\nsteps: [length: {min_units: 3}]\nimpact: {max_kept_change: 0.1}\n"
+from tests.impact_question import make_root, write_question
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: a config and a sample of 40 texts of 1 to 40 words."""
-    (tmp_path / "mine.yaml").write_text(CONFIG, encoding="utf-8")
-    (tmp_path / "sample").mkdir()
-    lines = [json.dumps({"id": f"d{n}", "text": f"{n} " + "word " * n}) for n in range(1, 41)]
-    (tmp_path / "sample" / "a.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_question(tmp_path)
+    make_root(tmp_path / "runs-root")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CORPUSMILL_ROOT", raising=False)
     return tmp_path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,16 @@ from curation import impact_tasks
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
 from curation.impact_tasks import Question, answer, begin, hold, judge, write
 from curation.run import read_json
+from tests.impact_question import CONFIG, make_root, write_question
 
 MOMENT = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
-CONFIG = "name: mine\nsteps: [length: {min_units: 3}]\nimpact: {max_kept_change: 0.1}\n"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Two configs and a sample of 40 texts of 1 to 40 words."""
-    (tmp_path / "mine.yaml").write_text(CONFIG, encoding="utf-8")
-    (tmp_path / "old.yaml").write_text(CONFIG.replace("min_units: 3", "min_units: 10"), encoding="utf-8")
-    (tmp_path / "sample").mkdir()
-    lines = [json.dumps({"id": f"d{n}", "text": f"{n} " + "word " * n}) for n in range(1, 41)]
-    (tmp_path / "sample" / "a.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_question(tmp_path)
+    make_root(tmp_path / "root")
     return tmp_path
 
 
