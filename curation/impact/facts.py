@@ -56,6 +56,8 @@ class StepFacts:
     scored: int | None
     """Documents whose scores were computed in these seconds; the rest was taken over. None: the version does not say."""
     peak_rss_mb: float
+    cpu_seconds: float | None = None
+    """Processor seconds of all threads; None where it is not known."""
 
 
 @dataclass(frozen=True)

@@ -195,8 +195,10 @@ class Cost:
     scored: int | None
     """Of these, how many scores were computed; the rest was taken over from an earlier run. None: the version does not say."""
     seconds: float
+    """By the clock."""
     ms_per_document: float | None
-    """Milliseconds per document scored; None where all scores were saved ones, or none was."""
+    """Milliseconds per document scored; None where all scores were saved ones, or none was. Of the processor where both sides
+    tell that: it depends little on what else the machine does. Else by the clock."""
     peak_rss_mb: float
 
     @property

@@ -219,7 +219,9 @@ def _labelled(ratios: Ratios) -> LabelledChange:
 
 
 def _cost_line(comparison: Comparison, name: str) -> CostLine:
-    before, after = _cost(comparison.base.step(name)), _cost(comparison.new.step(name))
+    steps = [side.step(name) for side in (comparison.base, comparison.new)]
+    by_processor = all(step is None or step.cpu_seconds is not None for step in steps)
+    before, after = (_cost(step, by_processor) for step in steps)
     times = None
     if before and after and before.ms_per_document and after.ms_per_document is not None:
         fewest = min(one.documents if one.scored is None else one.scored for one in (before, after))
@@ -227,9 +229,10 @@ def _cost_line(comparison: Comparison, name: str) -> CostLine:
     return CostLine(name, before, after, times)
 
 
-def _cost(step: StepFacts | None) -> Cost | None:
+def _cost(step: StepFacts | None, by_processor: bool) -> Cost | None:
     if step is None:
         return None
     scored = step.docs_in if step.scored is None else step.scored
-    per_document = 1000 * step.seconds / scored if scored else None
+    seconds = step.cpu_seconds if by_processor and step.cpu_seconds is not None else step.seconds
+    per_document = 1000 * seconds / scored if scored else None
     return Cost(step.docs_in, step.scored, step.seconds, per_document, step.peak_rss_mb)

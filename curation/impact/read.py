@@ -261,6 +261,7 @@ def _step_facts(run: Path, line: Mapping[str, Any], code: str) -> StepFacts:
             seconds=cost.seconds,
             scored=cost.scored,
             peak_rss_mb=cost.peak_rss_mb,
+            cpu_seconds=cost.cpu_seconds,
         )
     except (KeyError, TypeError) as error:
         raise RunError(f"{folder} is of a version that this one cannot read: {error!r}. Choose a newer base.") from None

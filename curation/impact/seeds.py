@@ -16,7 +16,7 @@ import logging
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Cost:
     seconds: float
     scored: int | None
     peak_rss_mb: float
+    cpu_seconds: float | None = None
+    """Processor seconds of all threads; None: its version, or the kind of step, does not say."""
 
 
 @dataclass
@@ -149,10 +151,18 @@ def cost_of(run: Path, step: Mapping[str, Any]) -> Cost:
     card, done = read_json(folder / "_step.json"), read_json(folder / "_done.json")
     items = [read_json(folder / "_items" / f"{shard['name']}.json") for shard in done["shards"]]
     scored = sum(int(item["scored"]) for item in items) if all("scored" in item for item in items) else None
-    own = Cost(float(done["seconds"]), scored, float(done["peak_rss_mb"]))
+    own = Cost(float(done["seconds"]), scored, float(done["peak_rss_mb"]), _cpu_seconds(done, items))
     path = score_folder(run, card["name"], card["score_digest"]) / COST_FILE
     saved = Cost(**read_json(path)) if path.exists() else own
     return saved if own.scored is not None and (saved.scored or 0) > own.scored else own
+
+
+def _cpu_seconds(done: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> float | None:
+    """Of a step whose items are all there is to it: of a data-set step the passes before its verdicts are gone."""
+    has_passes = float(done["seconds"]) > sum(float(item["seconds"]) for item in items) + 0.01
+    if has_passes or not all("cpu_seconds" in item for item in items):
+        return None
+    return sum(float(item["cpu_seconds"]) for item in items)
 
 
 def seed(folder: Path, runs: Path, made: Made) -> None:

@@ -18,7 +18,10 @@ SLOWER = 1.25
 def cost_table(figures: Figures) -> Table:
     """Time and memory of each step."""
     columns = "step | time before # | now # | ms a document before # | now # | times # | memory before # | now #"
-    caption = "Over the whole sample. A step whose scores an earlier run had saved costs little here, which says nothing of its speed"
+    caption = (
+        "Over the whole sample; milliseconds are of the processor where both sides tell them. A step whose scores an earlier run "
+        "had saved costs little here, which says nothing of its speed"
+    )
     return Table("costs", "Time and memory", caption, heads(columns), [_cost_row(one) for one in figures.costs])
 
 

@@ -110,17 +110,19 @@ def test_the_cost_of_scores_that_were_taken_over_is_that_of_making_them(paths: t
     assert steps[0] is not None
     assert steps[1] is not None
     assert steps[0].seconds == steps[1].seconds
+    assert steps[0].cpu_seconds == steps[1].cpu_seconds
+    assert steps[0].cpu_seconds is not None
 
 
-def test_a_version_that_counts_no_scored_documents_is_read(paths: tuple[str, Path, Path]) -> None:
+def test_a_version_that_tells_less_is_read(paths: tuple[str, Path, Path]) -> None:
     """Older markers lack it."""
     found = judge_change(paths[0], paths[0], paths[1], paths[2])
     for item in (found.new.steps[1].folder / "_items").glob("*.json"):
         marker = json.loads(item.read_text())
-        del marker["scored"]
+        del marker["scored"], marker["cpu_seconds"]
         item.write_text(json.dumps(marker))
     again = judge_change(paths[0], paths[0], paths[1], paths[2])
-    assert again.new.steps[1].scored is None
+    assert (again.new.steps[1].scored, again.new.steps[1].cpu_seconds) == (None, None)
 
 
 def test_sides_with_other_shards_are_matched_by_document(paths: tuple[str, Path, Path]) -> None:
