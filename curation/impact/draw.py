@@ -259,7 +259,7 @@ def _check_output(output: Path) -> None:
 
 def _write(pipeline: Pipeline, made: DrawnSample, drawn: Sequence[Drawn], weights: Sequence[float]) -> None:
     """Write the folder under another name, then put it in its place."""
-    output = made.folder
+    output = made.folder.resolve()  # `.` has no name
     temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -270,15 +270,27 @@ def _write(pipeline: Pipeline, made: DrawnSample, drawn: Sequence[Drawn], weight
         (temporary / "sample.json").write_bytes(
             json.dumps(_card(pipeline, made), ensure_ascii=False, indent=1).encode() + b"\n"
         )
-        if output.exists():
-            shutil.rmtree(output)
-        temporary.rename(output)
+        _put(temporary, output)
     except OSError as error:
         raise RunError(
             f"the sample could not be written to {output}: {error.strerror or error}. Free some space, or name another folder."
         ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(temporary: Path, output: Path) -> None:
+    """Move a whole sample to where it belongs. A folder that is there stays the same one: it may be where the user's shell is.
+
+    The card goes first and comes last, so what is cut off in between has none.
+    """
+    if not output.exists():
+        temporary.rename(output)
+        return
+    for old in sorted(output.iterdir(), key=lambda path: path.name != "sample.json"):
+        old.unlink()
+    for new in sorted(temporary.iterdir(), key=lambda path: path.name == "sample.json"):
+        new.rename(output / new.name)
 
 
 def _lines(pipeline: Pipeline, drawn: Sequence[Drawn], weights: Sequence[float]) -> Iterator[bytes]:

@@ -55,6 +55,21 @@ def test_a_run_by_its_id(run_folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "s" / "sample-0000.jsonl.zst").exists()
 
 
+def test_into_the_folder_where_one_is(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--output .`: the folder is filled, not put in another's place, and a second draw replaces the first."""
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    before = here.stat().st_ino
+
+    for seed in ("0", "1"):
+        assert run_command(str(run_folder), "--output", ".", "--documents", "40", "--seed", seed) == 0
+        assert sorted(path.name for path in here.iterdir()) == ["sample-0000.jsonl.zst", "sample.json"]
+
+    assert here.stat().st_ino == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
 @pytest.mark.parametrize(
     "words", [[], ["RUN"], ["RUN", "-o", "x", "--documents", "0"], ["RUN", "-o", "x", "--seed", "a"]]
 )
