@@ -31,6 +31,8 @@ WATCHED = (
 )
 """What decides about documents."""
 CONFIGS = ("web", "zh-web")
+KILLED = 3
+"""Exit code where a signal ended what judges, which tells nothing of a bound."""
 _SIGNED = re.compile(r"(?P<commit>[0-9a-f]{40})\s+\d{4}-\d\d-\d\d\s+\S.*")
 
 
@@ -62,23 +64,40 @@ def changed_files(repo: Path, base: str) -> list[str]:
     """Files under WATCHED that differ from a revision, in the index, the working tree, or new.
 
     Raises:
-        NoBaseError: the revision is not in this clone.
+        NoBaseError: the revision is not in this clone, or git fails.
     """
-    if _git(repo, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}") is None:
+    known = _run(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
+    if known.returncode == 1:
         shallow = _git(repo, "rev-parse", "--is-shallow-repository") == "true\n"
         why = "this clone is shallow: `git fetch --unshallow`, or fetch with all history in CI (depth 0)" if shallow else (
             "there is no such commit here: fetch it, or name another with IMPACT_BASE"
         )  # fmt: skip
         raise NoBaseError(f"the base {base} is not in this clone; {why}.")
-    differing = _git(repo, "diff", "--name-only", base, "--", *WATCHED) or ""
-    new = _git(repo, "ls-files", "--others", "--exclude-standard", "--", *WATCHED) or ""
+    _check(known, repo)
+    differing = _git(repo, "diff", "--name-only", base, "--", *WATCHED)
+    new = _git(repo, "ls-files", "--others", "--exclude-standard", "--", *WATCHED)
     return sorted({*differing.splitlines(), *new.splitlines()})
 
 
-def _git(repo: Path, *words: str) -> str | None:
-    """Output of a git command; None if it fails."""
-    done = subprocess.run(["git", *words], cwd=repo, capture_output=True, encoding="utf-8", check=False)
-    return done.stdout if done.returncode == 0 else None
+def _git(repo: Path, *words: str) -> str:
+    """Output of a git command. Raises NoBaseError: it fails, so nothing can be said of what changed."""
+    return _check(_run(repo, *words), repo)
+
+
+def _check(done: subprocess.CompletedProcess[str], repo: Path) -> str:
+    if done.returncode != 0:
+        told = done.stderr.strip() or f"it ended with {done.returncode}"
+        raise NoBaseError(f"`{' '.join(done.args[:2])}` failed in {repo}, so what changed is not known: {told}")
+    return done.stdout
+
+
+def _run(repo: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            ["git", *words], cwd=repo, capture_output=True, encoding="utf-8", errors="surrogateescape", check=False
+        )
+    except FileNotFoundError:
+        raise NoBaseError("git is not installed, so what changed is not known. Install it.") from None
 
 
 def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
@@ -90,7 +109,7 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
         "--base", metavar="REV", help=f"compare with this revision instead of the last one of {BASE_FILE}"
     )
     asked = parser.parse_args(arguments).base
-    if _git(repo, "rev-parse", "--git-dir") is None:
+    if not (repo / ".git").exists():
         print("impact: there is no git history here, so nothing to compare with")
         return 0
     try:
@@ -128,9 +147,14 @@ def _impact(repo: Path, config: str, base: str) -> int:
         str(cache / f"sheet-{config}"),
         "--quiet",
     ]
-    return subprocess.run(
-        [sys.executable, "-m", "curation.cli", *words], cwd=repo, env=os.environ, check=False
-    ).returncode
+    code = _judge(repo, words).returncode
+    if code < 0:
+        print(f"impact: {config} could not be judged: signal {-code} ended its process", file=sys.stderr)
+    return code if code >= 0 else KILLED
+
+
+def _judge(repo: Path, words: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "curation.cli", *words], cwd=repo, env=os.environ, check=False)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -91,11 +92,58 @@ def test_a_base_that_is_not_there(checkout: Path, tmp_path: Path, capsys: pytest
         changed_files(tmp_path / "shallow", base)
 
 
-def test_without_git(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An unpacked archive has no history: said, and no failure."""
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert main([], tmp_path) == 0
     assert "no git history" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("failing", ["rev-parse", "diff", "ls-files"])
+def test_a_git_that_fails_is_no_sign_of_nothing_changed(
+    failing: str,
+    checkout: Path,
+    judged: list[tuple[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As of a checkout that belongs to somebody else, or of a broken index: 2, with what git said, and nothing is judged."""
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    stand_in = tmp_path / "bin" / "git"
+    stand_in.write_text(
+        f'#!/bin/sh\n[ "$1" = {failing} ] && {{ echo "fatal: dubious ownership" >&2; exit 128; }}\nexec {real} "$@"\n'
+    )
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+
+    assert main([], checkout) == 2
+    assert "fatal: dubious ownership" in capsys.readouterr().err
+    assert judged == []
+
+
+def test_without_the_git_command(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A checkout that cannot be asked is not an archive."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main([], checkout) == 2
+    assert "git is not installed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("code", "told"), [(-9, 3), (-11, 3), (0, 0), (1, 1), (2, 2)])
+def test_a_process_that_was_killed_is_not_within_bounds(
+    code: int, told: int, checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A signal is told as such, and is a failure."""
+
+    def ended(*_: object, **__: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], code)
+
+    monkeypatch.setattr(impact_of_checkout, "_judge", ended)
+    (checkout / "curation" / "filters" / "length.py").write_text("LIMIT = 20\n")
+    assert main([], checkout) == told
+    assert ("could not be judged" in capsys.readouterr().err) == (code < 0)
 
 
 @pytest.mark.parametrize(
