@@ -39,6 +39,7 @@ def summary_lines(answer: Answer) -> Iterator[Text]:
         _costs(figures),
         _corpus(figures),
         _notes(answer.comparison),
+        _loosened(answer),
         _bounds(answer),
     ):
         lines = list(part)
@@ -198,15 +199,17 @@ def _notes(comparison: Comparison) -> Iterator[Text]:
         yield line_of((f"note: {note}", "yellow"))
 
 
+def _loosened(answer: Answer) -> Iterator[Text]:
+    for text in answer.loosened:
+        yield line_of((f"bound loosened: {text}", "bold yellow"))
+
+
 def _bounds(answer: Answer) -> Iterator[Text]:
     limits = answer.bounds
     if not answer.broken:
-        some = limits is not None and (
-            limits.languages or (limits.max_kept_change, limits.max_language_change) != (None, None)
-        )
-        yield line_of(
-            ("within the bounds of the config" if some else "the config has no bounds (section `impact`)", "dim")
-        )
+        some = limits is not None and limits.bounds_anything
+        told = "within the bounds of the config" if some else "the config has no bounds (section `impact`)"
+        yield line_of((told, "dim"))
         return
     rows: list[list[Cell]] = [[("bound broken", "bold red"), *((name, "dim") for name in ("", "moved", "allowed"))]]
     for one in answer.broken[:_MAX_ROWS]:

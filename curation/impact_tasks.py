@@ -21,6 +21,7 @@ from curation.config import SHIPPED, load_config
 from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.ids import digest8
 from curation.impact.bounds import BrokenBound, broken_bounds, unchecked_bounds
+from curation.impact.bounds_before import bound_changes, bounds_of_base, loosened_words
 from curation.impact.config import ImpactConfig
 from curation.impact.corpus import corpus_of
 from curation.impact.figures import figures
@@ -88,6 +89,8 @@ class Answer:
     broken: Sequence[BrokenBound]
     folder: Path
     """Of the sheet."""
+    loosened: Sequence[str] = ()
+    """A sentence for each bound of the base that the change itself raises or drops."""
 
     @property
     def page(self) -> Path:
@@ -124,16 +127,31 @@ def answer(
     new = change.judge_new(workers, progress)
     comparison = change.compare(change.judge_base(workers, progress), new)
     told = figures(comparison, corpus)
-    comparison = replace(comparison, notes=(*comparison.notes, *unchecked_bounds(told, bounds)))
+    before, notes = _bounds_before(question, bounds)
+    notes = [*comparison.notes, *notes, *unchecked_bounds(told, bounds)]
+    comparison = replace(comparison, notes=tuple(notes))
     broken = broken_bounds(told, bounds)
+    changes = bound_changes(before, bounds)
+    loosened = loosened_words(changes, broken_bounds(told, before))
     if folder is None:
         sides = (comparison.base, comparison.new)
         asked = [[side.label, side.run_folder.name] for side in sides]
         name = f"{comparison.new.run_folder.name.rpartition('-')[0]}-{digest8([asked, question.corpus])}"
         folder = root.resolve() / "impact" / "sheets" / name
     documents = choose_documents(comparison)
-    write_sheet(comparison, told, broken, documents, folder, bounds=bounds, command=question.command())
-    return Answer(comparison, told, bounds, broken, folder)
+    write_sheet(
+        comparison, told, broken, documents, folder,
+        bounds=bounds, bound_changes=changes, loosened=loosened, command=question.command(),
+    )  # fmt: skip
+    return Answer(comparison, told, bounds, broken, folder, loosened)
+
+
+def _bounds_before(question: Question, bounds: ImpactConfig | None) -> tuple[ImpactConfig | None, list[str]]:
+    """Bounds of the base, with a note instead where this version cannot read them: no reason to compare nothing."""
+    try:
+        return bounds_of_base(question.config, question.base), []
+    except ConfigError as error:
+        return bounds, [f"Whether the change loosens its own bounds is not known: {error}"]
 
 
 # -- tasks of the DAG --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from curation.impact.config import ImpactConfig
 from curation.impact.figure_types import Estimate, Figures, Group
 from curation.report.numbers import count
 
-__all__ = ["BrokenBound", "broken_bounds", "unchecked_bounds"]
+__all__ = ["BrokenBound", "broken_bounds", "percent_of", "unchecked_bounds"]
 
 _ROUNDING = 1e-9
 """Relative; sums of weights are not exact."""
@@ -87,7 +87,7 @@ def _broken(group: Group, language: str | None, key: str, limit: float) -> list[
         told = f"{_documents(moves.comes_in.count)} {of}come in, of which the base keeps none"
     else:
         told = (
-            f"{_percent(found, limit)} of the documents {of}that the base keeps leave or come in ({_interval(moves.moved)}; "
+            f"{percent_of(found, limit)} of the documents {of}that the base keeps leave or come in ({_interval(moves.moved)}; "
             f"{count(moves.leaves.count)} leave and {count(moves.comes_in.count)} come in, "
             f"of {count(moves.before.count)} in the sample)"
         )
@@ -95,7 +95,7 @@ def _broken(group: Group, language: str | None, key: str, limit: float) -> list[
         "Look at the sheet: if this is what the change is for, raise the bound in the config in the same change; "
         "if not, mend the change."
     )
-    return [BrokenBound(key, language, limit, found, f"{told}; {key} allows {_percent(limit, found)}. {advice}")]
+    return [BrokenBound(key, language, limit, found, f"{told}; {key} allows {percent_of(limit, found)}. {advice}")]
 
 
 def _documents(number: int) -> str:
@@ -103,10 +103,10 @@ def _documents(number: int) -> str:
 
 
 def _interval(estimate: Estimate) -> str:
-    return f"95 %: {_percent(estimate.low)} to {_percent(estimate.high)}"
+    return f"95 %: {percent_of(estimate.low)} to {percent_of(estimate.high)}"
 
 
-def _percent(number: float, beside: float | None = None) -> str:
+def percent_of(number: float, beside: float | None = None) -> str:
     """With as many digits as tell it from another number."""
     for digits in range(2, 9):
         text = f"{100 * number:.{digits}f}"

@@ -33,3 +33,8 @@ class ImpactConfig(BaseModel):
         description="languages of which each side keeps fewer documents of the sample are told, but not held to "
         "`max_language_change`; where it is small, one document may be more than the bound: 1 of 50 is 2 %",
     )
+
+    @property
+    def bounds_anything(self) -> bool:
+        """Whether there is a limit in it at all."""
+        return bool(self.languages) or (self.max_kept_change, self.max_language_change) != (None, None)

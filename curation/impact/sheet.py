@@ -26,7 +26,7 @@ def sheet_json(
 
     Args:
         documents: those that are shown; dataclasses, mappings or lists of them.
-        more: further entries, such as `unchecked`.
+        more: further entries, such as `changes`.
     """
     return {
         "format": FORMAT,

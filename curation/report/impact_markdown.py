@@ -30,6 +30,7 @@ LEAST_DOCUMENTS = 30
 """That the base keeps of a language which a pull request names."""
 MAX_SAID = 4
 """Bounds and rules that a pull request names; the sheet has all."""
+MAX_LOOSENED = 2
 _LINE_CHARS = 300
 _NOTE_CHARS = 1000
 
@@ -61,7 +62,13 @@ def sheet_markdown(comparison: Comparison, figures: Figures, view: View) -> str:
         f"# Change-impact sheet: {inline(cut(view.title, _LINE_CHARS))}",
         f"**{view.verdict}**",
         *(inline(sentence) for sentence in view.sentences),
-        _list([*_bound_lines(view), *(inline(cut(text, _NOTE_CHARS)) for text in comparison.notes)]),
+        _list(
+            [
+                *_loosened_lines(view),
+                *_bound_lines(view),
+                *(inline(cut(text, _NOTE_CHARS)) for text in comparison.notes),
+            ]
+        ),
         "## What was changed",
         _changes(view),
         *_section(view.totals),
@@ -100,7 +107,8 @@ def pull_request(comparison: Comparison, figures: Figures, view: View) -> str:
         more = f" and {len(named) - MAX_SAID} more" if len(named) > MAX_SAID else ""
         lines += [f"Changed: {'; '.join(changes)}{more}.", ""]
     lines += [*_table(view.totals, view.totals.rows), ""]
-    said = _list(_capped(_bound_lines(view, broken_only=True)))
+    loosened = _capped(_loosened_lines(view), MAX_LOOSENED)
+    said = _list([*loosened, *_capped(_bound_lines(view, broken_only=True))])
     rules = _list(_capped([f"{code(note.reason)} {kind}: {inline(_short(note.text))}" for kind, note in view.rules]))
     for block in (said, _worst(figures), rules):
         lines += [block, ""] if block else []
@@ -114,9 +122,9 @@ def _short(text: str) -> str:
     return text if len(text) <= _LINE_CHARS else f"{text[:_LINE_CHARS]} ..."
 
 
-def _capped(lines: Sequence[str]) -> list[str]:
-    more = [f"and {len(lines) - MAX_SAID} more"] if len(lines) > MAX_SAID else []
-    return [*lines[:MAX_SAID], *more]
+def _capped(lines: Sequence[str], most: int = MAX_SAID) -> list[str]:
+    more = [f"and {len(lines) - most} more"] if len(lines) > most else []
+    return [*lines[:most], *more]
 
 
 def _worst(figures: Figures) -> str:
@@ -145,10 +153,12 @@ def _list(lines: Sequence[str]) -> str:
 def _bound_lines(view: View, *, broken_only: bool = False) -> list[str]:
     shown = [one for one in view.bounds if not (broken_only and one.holds)]
     marks = {True: "holds", False: "**broken**"}
-    return [
-        *(f"{marks[one.holds]}: {inline(cut(one.text, _NOTE_CHARS))}" for one in shown),
-        *(inline(cut(text, _NOTE_CHARS)) for text in view.unchecked),
-    ]
+    return [f"{marks[one.holds]}: {inline(cut(one.text, _NOTE_CHARS))}" for one in shown]
+
+
+def _loosened_lines(view: View) -> list[str]:
+    """Apart from the bounds that are broken, lest these push them out of a short list."""
+    return [f"**loosened**: {inline(cut(text, _NOTE_CHARS))}" for text in view.loosened]
 
 
 def _changes(view: View) -> str:

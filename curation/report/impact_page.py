@@ -12,6 +12,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from curation.impact.bounds import BrokenBound
+from curation.impact.bounds_before import BoundChange
 from curation.impact.config import ImpactConfig
 from curation.impact.documents import Documents, ShownDocument, documents_json
 from curation.impact.facts import Comparison
@@ -38,7 +39,8 @@ def write_sheet(
     folder: Path,
     *,
     bounds: ImpactConfig | None = None,
-    unchecked: Sequence[str] = (),
+    bound_changes: Sequence[BoundChange] = (),
+    loosened: Sequence[str] = (),
     command: str = "",
 ) -> None:
     """Write the four files of a sheet; the page last, so that where it is, the others are.
@@ -47,14 +49,18 @@ def write_sheet(
         documents: see `curation.impact.documents.choose_documents`.
         folder: made if it is not there.
         bounds: of the new side's config; None: it has none.
-        unchecked: see `curation.impact.bounds.unchecked_bounds`.
-        command: that makes this sheet again; without it `comparison.extra["command"]`.
+        bound_changes: bounds that are other ones on the base.
+        loosened: see `curation.impact.bounds_before.loosened_words`.
+        command: that makes this sheet again.
 
     Raises:
         RunError: a file cannot be written, or a step's card cannot be read.
     """
-    view = view_of(comparison, figures, broken, documents, bounds=bounds, unchecked=unchecked, command=command)
-    more = {"unchecked": list(unchecked), "changes": view.changes}
+    view = view_of(
+        comparison, figures, broken, documents,
+        bounds=bounds, bound_changes=bound_changes, loosened=loosened, command=command,
+    )  # fmt: skip
+    more = {"loosened": list(loosened), "changes": view.changes}
     write_json(folder / "sheet.json", sheet_json(comparison, figures, broken, documents_json(documents), **more))
     texts = {
         "sheet.md": sheet_markdown(comparison, figures, view),

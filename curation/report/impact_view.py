@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from curation.impact.bounds import BrokenBound
+from curation.impact.bounds_before import BoundChange
 from curation.impact.config import ImpactConfig
 from curation.impact.documents import Documents, ShownDocument
 from curation.impact.facts import Comparison
@@ -57,11 +58,14 @@ class View:
 
     title: str
     level: str
-    """done: within bounds; bad: a bound is broken; look: there are none."""
+    """done: within bounds; bad: a bound is broken; look: there are none, or the change loosens them."""
     verdict: str
     sentences: Sequence[str]
     bounds: Sequence[Bound]
-    unchecked: Sequence[str]
+    loosened: Sequence[str]
+    """Bounds that the change itself raises or drops, a sentence each."""
+    is_bounded: bool
+    """Whether the new side's config has bounds."""
     changes: Sequence[Change]
     totals: Table
     filters: Table
@@ -86,26 +90,29 @@ def view_of(
     documents: Documents,
     *,
     bounds: ImpactConfig | None,
-    unchecked: Sequence[str] = (),
+    bound_changes: Sequence[BoundChange] = (),
+    loosened: Sequence[str] = (),
     command: str = "",
 ) -> View:
     """The view of a change.
 
     Args:
         bounds: of the new side's config; None: it has none.
-        unchecked: bounds that the sample cannot check, a sentence each.
+        bound_changes: bounds that are other ones on the base.
+        loosened: a sentence for each that the change itself raises or drops.
         command: that makes this sheet again.
     """
-    level = "bad" if broken else "look" if bounds is None else "done"
-    verdict = {"bad": "Out of bounds", "look": "No bounds are set", "done": "Within its bounds"}[level]
+    is_bounded = bounds is not None and bounds.bounds_anything
+    level = "bad" if broken else "done" if is_bounded and not loosened else "look"
     return View(
         title=f"{_called(comparison.new.label)} beside {_called(comparison.base.label)}",
         level=level,
-        verdict=verdict,
+        verdict=_verdict(level, is_bounded=is_bounded, is_loosened=bool(loosened)),
         sentences=[*_sentences(figures), *labelled_words(figures)],
         bounds=_bounds(figures, broken, bounds),
-        unchecked=unchecked,
-        changes=changes_of(comparison),
+        loosened=loosened,
+        is_bounded=is_bounded,
+        changes=[*changes_of(comparison), *(Change(one.key, one.kind, *one.words()) for one in bound_changes)],
         totals=totals_table(figures),
         filters=filter_table(figures),
         groups=group_tables(figures),
@@ -118,8 +125,16 @@ def view_of(
         costs=cost_table(figures),
         corpus=corpus_table(figures),
         made=_made(comparison),
-        command=command or str(comparison.extra.get("command", "")),
+        command=command,
     )
+
+
+def _verdict(level: str, *, is_bounded: bool, is_loosened: bool) -> str:
+    if level != "look":
+        return {"bad": "Out of bounds", "done": "Within its bounds"}[level]
+    if is_bounded:
+        return "Within bounds that the change itself loosens"
+    return "The change removes its bounds" if is_loosened else "No bounds are set"
 
 
 def _sentences(figures: Figures) -> list[str]:
@@ -262,12 +277,6 @@ def _made(comparison: Comparison) -> list[tuple[str, str]]:
     files = ", ".join(sample.files[:MAX_FILES])
     more = f" and {len(sample.files) - MAX_FILES:,} more" if len(sample.files) > MAX_FILES else ""
     drawn = f", drawn from {sample.population:,}" if sample.population is not None else ""
-    versions = comparison.extra.get("versions")
-    told = (
-        versions
-        if isinstance(versions, Mapping)
-        else {"corpusmill": code_version(), "Python": platform.python_version()}
-    )
     quarantined = f"; {noun(sample.quarantined, 'line')} in quarantine" if sample.quarantined else ""
     return [
         ("sample", f"{sample.name}: {sample.about}"),
@@ -277,7 +286,7 @@ def _made(comparison: Comparison) -> list[tuple[str, str]]:
         ("base", _side_words(comparison.base.label, comparison.base.commit, comparison.base.run_folder.name)),
         ("new", _side_words(comparison.new.label, comparison.new.commit, comparison.new.run_folder.name)),
         ("tokens", f"counted by the tokenizer {comparison.tokenizer}"),
-        ("versions", ", ".join(f"{name} {version}" for name, version in told.items())),
+        ("versions", f"corpusmill {code_version()}, Python {platform.python_version()}"),
     ]
 
 

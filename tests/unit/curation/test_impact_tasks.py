@@ -10,9 +10,11 @@ import pytest
 
 from curation import impact_tasks
 from curation.errors import ConfigError, CorpusmillError, InputError, RunError
+from curation.impact_summary import summary_lines
 from curation.impact_tasks import Question, answer, begin, hold, judge, write
 from curation.run import read_json
 from tests.impact_question import CONFIG, make_root, write_question
+from tests.impact_repository import commit, make_repository
 
 MOMENT = datetime(2026, 5, 20, 14, 23, 22, tzinfo=timezone.utc)
 
@@ -127,6 +129,44 @@ def test_a_bound_that_the_sample_cannot_check_is_a_note(folder: Path) -> None:
     assert any("impact.languages.tha_Thai bounds nothing" in note for note in found.comparison.notes)
     assert "impact.languages.tha_Thai bounds nothing" in found.page.read_text(encoding="utf-8")
     assert found.broken == []
+
+
+@pytest.mark.parametrize(
+    ("section", "verdict"),
+    [("", "The change removes its bounds"), ("impact: {max_kept_change: 0.9}", "Within bounds that the change itself")],
+)
+def test_a_change_that_loosens_its_own_bounds_is_seen(folder: Path, section: str, verdict: str) -> None:
+    """It ends within bounds, for that is how one is signed; but whoever reads it is told, in each file."""
+    repository = make_repository(folder / "own")
+    commit(repository, {"mine.yaml": CONFIG.replace("min_units: 3", "min_units: 10")})
+    config = repository / "mine.yaml"
+    config.write_text(f"name: mine\nsteps: [length: {{min_units: 3}}]\n{section}\n", encoding="utf-8")
+    found = answer(Question(str(config), "HEAD", sample=(str(folder / "sample"),)), folder / "root")
+    assert found.broken == []
+    (told,) = found.loosened
+    assert told.startswith("impact.max_kept_change is loosened by the change itself: the base has 10 %, now ")
+    assert told.endswith("By that of the base the change would fail: 21.88 % moves.")
+    page, short = found.page.read_text(encoding="utf-8"), (found.folder / "pull-request.md").read_text(encoding="utf-8")
+    assert verdict in page
+    assert verdict.lower() in short
+    assert told in page
+    assert "**loosened**: impact.max\\_kept\\_change" in short or "**loosened**: impact.max_kept_change" in short
+    sheet = read_json(found.data)
+    assert sheet["loosened"] == [told]
+    (change,) = [one for one in sheet["changes"] if one["what"] == "impact.max_kept_change"]
+    assert (change["kind"], change["before"]) == ("bound raised" if section else "bound removed", "10 %")
+    printed = " ".join(" ".join(line.plain for line in summary_lines(found)).split())
+    assert "bound loosened: impact.max_kept_change" in printed
+
+
+def test_bounds_of_the_base_that_cannot_be_read_are_a_note(folder: Path) -> None:
+    """The comparison does not fail for it."""
+    repository = make_repository(folder / "own")
+    commit(repository, {"mine.yaml": CONFIG.replace("max_kept_change", "max_change")})
+    config = repository / "mine.yaml"
+    config.write_text(CONFIG, encoding="utf-8")
+    found = answer(Question(str(config), "HEAD", sample=(str(folder / "sample"),)), folder / "root")
+    assert any("loosens its own bounds is not known" in note for note in found.comparison.notes)
 
 
 def test_the_module_names_what_lies_in_the_folder() -> None:

@@ -30,14 +30,14 @@ def test_a_sheet_is_json() -> None:
     comparison = compared(documents, population=1000)
     found = figures(comparison, Corpus(2e12, "tokens"))
     broken = broken_bounds(found, ImpactConfig(max_kept_change=0.01))
-    sheet = sheet_json(comparison, found, broken, [Shown("a < b", {"x": float("nan")})], unchecked=("one",))
+    sheet = sheet_json(comparison, found, broken, [Shown("a < b", {"x": float("nan")})], loosened=("one",))
     assert json.loads(json.dumps(sheet, allow_nan=False)) == sheet
     assert sheet["format"] == 1
     assert sheet["within_bounds"] is False
     assert sheet["broken"][0]["key"] == "impact.max_kept_change"
     assert sheet["figures"]["totals"]["documents"]["leaves"]["count"] == found.totals.documents.leaves.count
     assert sheet["documents"] == [{"text": "a < b", "scores": {"x": None}}]
-    assert sheet["unchecked"] == ["one"]
+    assert sheet["loosened"] == ["one"]
     assert [step["name"] for step in sheet["base"]["steps"]] == ["length", "rules", "safety"]
     assert sheet["sample"]["population"] == 1000
 

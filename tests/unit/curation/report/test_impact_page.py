@@ -257,7 +257,12 @@ def test_json_holds_all(sheet: Sheet) -> None:
 
 @pytest.mark.parametrize(
     ("bounds", "verdict", "level"),
-    [(TIGHT, "Out of bounds", "bad"), (WIDE, "Within its bounds", "done"), (None, "No bounds are set", "look")],
+    [
+        (TIGHT, "Out of bounds", "bad"),
+        (WIDE, "Within its bounds", "done"),
+        (None, "No bounds are set", "look"),
+        (ImpactConfig(), "No bounds are set", "look"),
+    ],
 )
 def test_three_verdicts(
     comparison: Comparison, tmp_path: Path, bounds: ImpactConfig | None, verdict: str, level: str
@@ -268,6 +273,20 @@ def test_three_verdicts(
     assert f"**{verdict}**" in found.read("sheet.md")
     assert f"### Impact on documents: {verdict.lower()}" in found.read("pull-request.md")
     assert f'class="badge state {level}"' in found.page.html
+
+
+def test_a_pull_request_is_short_with_all_that_can_be_said(comparison: Comparison, tmp_path: Path) -> None:
+    """Loosened bounds push no broken one out, nor the text over 30 lines."""
+    told = figures(comparison, None)
+    loosened = [f"impact.languages.l{place} is loosened" for place in range(9)]
+    documents = choose_documents(comparison)
+    broken = broken_bounds(told, TIGHT)
+    write_sheet(comparison, told, broken, documents, tmp_path, bounds=TIGHT, loosened=loosened)
+    text = Sheet(tmp_path, comparison).read("pull-request.md")
+    assert len(text.splitlines()) < 30
+    assert text.count("**loosened**") == 2
+    assert "- and 7 more" in text
+    assert "**broken**: all documents" in text
 
 
 def test_the_same_comparison_gives_the_same_bytes(comparison: Comparison, sheet: Sheet, tmp_path: Path) -> None:
@@ -345,10 +364,6 @@ def _tokens(text: str) -> list[tuple[str, str, str]]:
         flat.append((token.type, token.content, token.tag))
         flat += [(child.type, child.content, child.attrGet("href") or "") for child in token.children or ()]  # type: ignore[misc]
     return flat
-
-
-def _headings(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.startswith("#")]
 
 
 @pytest.mark.parametrize("name", ["sheet.md", "pull-request.md"])
