@@ -2,34 +2,39 @@
 
     python tools/impact_of_checkout.py [--base REV]
 
-Compares the working tree with the last commit of tests/golden/impact_base.txt, if anything under `WATCHED` differs, by each of
-`CONFIGS`; each sheet lies in .cache/impact. Fails if a bound of a config is broken. How a change is signed stands in that file.
-Costs nothing where nothing changed; else what `corpusmill impact` costs, about a minute for a changed filter.
+Compares the working tree with the last commit of tests/golden/impact_base.txt by each of `CONFIGS`, if one of their steps, what
+drives these or a shipped config differs; each sheet lies in .cache/impact. Fails if a bound of a config is broken. How a change is
+signed stands in that file. What a step depends on is found as `corpusmill impact` finds it, at any depth and by content.
+Costs some seconds where nothing changed; else what `corpusmill impact` costs, about a minute for a changed filter.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import tarfile
+import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-__all__ = ["BASE_FILE", "WATCHED", "changed_files", "main", "signed_base"]
+from curation.config import yaml_mapping
+from curation.errors import CorpusmillError
+from curation.impact.code import ENGINE, PACKAGES, Sources, code_of
+from curation.impact.sides import step_names
+
+__all__ = ["BASE_FILE", "CONFIGS", "NoBaseError", "changes", "deciding", "main", "signed_base"]
 
 REPO = Path(__file__).resolve().parent.parent
 BASE_FILE = Path("tests/golden/impact_base.txt")
-WATCHED = (
-    "curation/filters",
-    "curation/dedup",
-    "curation/text",
-    "curation/markup",
-    "quality_models",
-    "curation/configs",
-)
-"""What decides about documents."""
+CACHE = Path(".cache/impact")
+"""Root of the runs and folder of the sheets."""
+FOLDER_OF_CONFIGS = "curation/configs"
+DRIVERS = sorted({*ENGINE, "curation.launch", "curation.passes"})
+"""Modules that no step depends on, and that could change every verdict."""
 CONFIGS = ("web", "zh-web")
 KILLED = 3
 """Exit code where a signal ended what judges, which tells nothing of a bound."""
@@ -60,11 +65,12 @@ def signed_base(text: str) -> str:
     return commits[-1]
 
 
-def changed_files(repo: Path, base: str) -> list[str]:
-    """Files under WATCHED that differ from a revision, in the index, the working tree, or new.
+def changes(repo: Path, base: str) -> list[str]:
+    """What decides about documents and is in the working tree another than at a revision.
 
     Raises:
         NoBaseError: the revision is not in this clone, or git fails.
+        RunError: a source is no Python.
     """
     known = _run(repo, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
     if known.returncode == 1:
@@ -74,9 +80,50 @@ def changed_files(repo: Path, base: str) -> list[str]:
         )  # fmt: skip
         raise NoBaseError(f"the base {base} is not in this clone; {why}.")
     _check(known, repo)
-    differing = _git(repo, "diff", "--name-only", base, "--", *WATCHED)
-    new = _git(repo, "ls-files", "--others", "--exclude-standard", "--", *WATCHED)
-    return sorted({*differing.splitlines(), *new.splitlines()})
+    memo = repo / CACHE / "impact" / "sources.json"
+    memo.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="corpusmill-base-") as folder:
+        _unpack(repo, base, Path(folder))
+        before = deciding(Path(folder), memo)
+    now = deciding(repo, memo)
+    return sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+
+def deciding(tree: Path, memo: Path | None = None) -> dict[str, str]:
+    """What decides about the documents of `CONFIGS` in a version of this project: names, with a digest of each.
+
+    The shipped configs, ingest, what drives all steps, and the steps of `CONFIGS` with all that they depend on.
+
+    Args:
+        memo: a file that keeps what was read of sources, see `Sources`.
+    """
+    configs = (tree / FOLDER_OF_CONFIGS).glob("*.yaml")
+    found = {config.relative_to(tree).as_posix(): _digest([config]) for config in configs}
+    steps: set[str] = set()
+    for shipped in CONFIGS:
+        path = tree / FOLDER_OF_CONFIGS / f"{shipped}.yaml"
+        if path.is_file():
+            steps.update(step_names(yaml_mapping(path.read_text(encoding="utf-8"), str(path))))
+    sources = Sources(tree, memo)
+    code = code_of(sources, sorted(steps))
+    sources.remember()
+    engine = [source for name in DRIVERS if (source := sources.path(name)) is not None]
+    found |= {f"step {name}": digest for name, digest in code.steps.items()}
+    return found | {"ingest": code.ingest, "what drives the steps": _digest(engine)}
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    return " ".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+
+
+def _unpack(repo: Path, base: str, folder: Path) -> None:
+    """Write this project's packages as they stand at a revision into a folder."""
+    there = _git(repo, "ls-tree", "--name-only", "--full-tree", base, "--", *PACKAGES).split()
+    if there:
+        archive = folder / "base.tar"
+        _git(repo, "archive", "--format=tar", "--output", str(archive), base, "--", *there)
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
 
 
 def _git(repo: Path, *words: str) -> str:
@@ -114,17 +161,15 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
         return 0
     try:
         base = asked or signed_base((repo / BASE_FILE).read_text(encoding="utf-8"))
-        changed = changed_files(repo, base)
-    except NoBaseError as error:
+        changed = changes(repo, base)
+    except (NoBaseError, CorpusmillError) as error:
         print(f"impact: {error}", file=sys.stderr)
         return 2
     if not changed:
-        print(f"impact: nothing under {', '.join(WATCHED)} changed since {base[:12]}")
+        print(f"impact: nothing that decides about documents by {' or '.join(CONFIGS)} changed since {base[:12]}")
         return 0
-    print(
-        f"impact: {len(changed)} files differ from {base[:12]}: {', '.join(changed[:5])}{' ...' if len(changed) > 5 else ''}",
-        flush=True,
-    )
+    shown = f"{', '.join(changed[:5])}{' ...' if len(changed) > 5 else ''}"
+    print(f"impact: differs from {base[:12]}: {shown}", flush=True)
     codes = [_impact(repo, config, base) for config in CONFIGS]
     if any(codes):
         print(
@@ -135,7 +180,7 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
 
 
 def _impact(repo: Path, config: str, base: str) -> int:
-    cache = repo / ".cache" / "impact"
+    cache = repo / CACHE
     words = [
         "impact",
         config,

@@ -11,9 +11,31 @@ from pathlib import Path
 import pytest
 
 from tools import impact_of_checkout
-from tools.impact_of_checkout import BASE_FILE, CONFIGS, WATCHED, NoBaseError, changed_files, main, signed_base
+from tools.impact_of_checkout import BASE_FILE, CONFIGS, NoBaseError, changes, deciding, main, signed_base
 
 REPO = Path(__file__).resolve().parents[3]
+
+REGISTRY = '{"length": "curation.filters.length:Length", "unused": "curation.filters.unused:Unused"}'
+PROJECT = {
+    "README.md": "read\n",
+    "curation/__init__.py": "",
+    "curation/configs/web.yaml": "steps: [length]\n",
+    "curation/configs/zh-web.yaml": "steps:\n  - length: {}\n",
+    "curation/configs/other.yaml": "steps: [unused]\n",
+    "curation/config.py": "KEYS = 3\n",
+    "curation/filters/__init__.py": f"FILTERS = {REGISTRY}\n",
+    "curation/filters/length.py": "from curation.spans import LIMIT\n",
+    "curation/filters/unused.py": "LIMIT = 1\n",
+    "curation/ingest/plan.py": "MEGABYTES = 64\n",
+    "curation/judge.py": "from curation.shards import ROWS\n",
+    "curation/passes.py": "PASSES = 1\n",
+    "curation/report/page.py": "TITLE = 'a'\n",
+    "curation/shards.py": "ROWS = 1024\n",
+    "curation/spans.py": "from tokenization.cut import WIDTH\nLIMIT = WIDTH\n",
+    "tokenization/__init__.py": "",
+    "tokenization/cut.py": "WIDTH = 4\n",
+    "tokenization/table.tsv": "a\tb\n",
+}
 
 
 def git(folder: Path, *words: str) -> str:
@@ -28,12 +50,12 @@ def git(folder: Path, *words: str) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with a filter, a document beside it, and a signed commit."""
+    """A small project: two filters, of which the shipped configs have one, what both need, and a signed commit."""
     folder = tmp_path / "checkout"
-    (folder / "curation" / "filters").mkdir(parents=True)
+    for path, text in PROJECT.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
     (folder / BASE_FILE.parent).mkdir(parents=True)
-    (folder / "curation" / "filters" / "length.py").write_text("LIMIT = 16\n")
-    (folder / "README.md").write_text("read\n")
     git(folder, "init", "-q", ".")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "begin")
@@ -54,12 +76,48 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return calls
 
 
-def test_nothing_changed(checkout: Path, judged: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
-    """Changes elsewhere, committed or not, are none of its business."""
-    (checkout / "README.md").write_text("read me\n")
+@pytest.mark.parametrize(
+    "path", ["README.md", "curation/filters/unused.py", "curation/report/page.py", "curation/filters/fresh.py"]
+)
+def test_nothing_changed(
+    path: str, checkout: Path, judged: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What no shipped config asks for, committed or not, is none of its business; nor is a comment."""
+    (checkout / path).write_text("NEW = 1\n")
+    with (checkout / "curation" / "filters" / "length.py").open("a") as file:
+        file.write("# said better\n")
     assert main([], checkout) == 0
-    assert capsys.readouterr().out.startswith("impact: nothing under curation/filters, ")
+    assert capsys.readouterr().out.startswith("impact: nothing that decides about documents by web or zh-web changed")
     assert judged == []
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("curation/filters/length.py", ["step length"]),
+        ("curation/spans.py", ["step length"]),
+        ("tokenization/cut.py", ["step length"]),
+        ("tokenization/table.tsv", ["step length"]),
+        ("curation/shards.py", ["step length"]),
+        ("curation/judge.py", ["step length"]),
+        ("curation/config.py", ["what drives the steps"]),
+        ("curation/passes.py", ["what drives the steps"]),
+        ("curation/ingest/plan.py", ["ingest"]),
+        ("curation/configs/other.yaml", ["curation/configs/other.yaml"]),
+    ],
+)
+def test_whatever_decides_is_seen(path: str, names: list[str], checkout: Path) -> None:
+    """At any depth, in any package, in data and in what drives the steps: what a step depends on is followed, not listed."""
+    with (checkout / path).open("a") as file:
+        file.write("# a comment\nNEW = 1\n" if path.endswith(".py") else "new: 1\n")
+    assert changes(checkout, "HEAD") == names
+
+
+def test_another_class_of_the_same_name_is_a_change(checkout: Path) -> None:
+    """Every module is as it was; which one the step is, is not."""
+    path = checkout / "curation" / "filters" / "__init__.py"
+    path.write_text(path.read_text().replace("length:Length", "unused:Unused"))
+    assert changes(checkout, "HEAD") == ["step length"]
 
 
 @pytest.mark.parametrize("how", ["committed", "staged", "edited", "new", "removed"])
@@ -68,16 +126,17 @@ def test_a_change_is_judged_by_every_config(
 ) -> None:
     """However it lies in the checkout; the worst config decides."""
     base = git(checkout, "rev-parse", "HEAD")
-    path = checkout / "curation" / "filters" / ("fresh.py" if how == "new" else "length.py")
-    path.write_text("LIMIT = 20\n") if how != "removed" else path.unlink()
+    name = "table.tsv" if how != "new" else "more.tsv"
+    path = checkout / "tokenization" / name
+    path.write_text("c\td\n") if how != "removed" else path.unlink()
     if how in ("committed", "staged"):
-        git(checkout, "add", "curation")
+        git(checkout, "add", "tokenization")
     if how == "committed":
-        git(checkout, "commit", "-qm", "a limit")
+        git(checkout, "commit", "-qm", "a table")
 
     assert main([], checkout) == 1
     assert judged == [(config, base) for config in CONFIGS]
-    assert f"curation/filters/{path.name}" in capsys.readouterr().out
+    assert f"differs from {base[:12]}: step length\n" in capsys.readouterr().out
     assert main(["--base", "HEAD"], checkout) == (0 if how == "committed" else 1)
 
 
@@ -89,7 +148,7 @@ def test_a_base_that_is_not_there(checkout: Path, tmp_path: Path, capsys: pytest
     git(checkout, "commit", "-qm", "more", "--allow-empty")
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{checkout}", "shallow")
     with pytest.raises(NoBaseError, match="this clone is shallow: `git fetch --unshallow`"):
-        changed_files(tmp_path / "shallow", base)
+        changes(tmp_path / "shallow", base)
 
 
 def test_without_git(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +157,7 @@ def test_without_git(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "no git history" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("failing", ["rev-parse", "diff", "ls-files"])
+@pytest.mark.parametrize("failing", ["rev-parse", "ls-tree", "archive"])
 def test_a_git_that_fails_is_no_sign_of_nothing_changed(
     failing: str,
     checkout: Path,
@@ -161,7 +220,10 @@ def test_the_last_line_counts() -> None:
     assert signed_base(f"{'1' * 40}  2026-01-01  first\n\n# later\n{'2' * 40}  2026-02-02  second\n") == "2" * 40
 
 
-def test_this_repositorys_own() -> None:
-    """The file that is tracked names a commit, and what is watched is there."""
+def test_this_repositorys_own(tmp_path: Path) -> None:
+    """The file that is tracked names a commit; the steps of both configs are found, and what drives them."""
     assert re.fullmatch(r"[0-9a-f]{40}", signed_base((REPO / BASE_FILE).read_text(encoding="utf-8")))
-    assert [folder for folder in WATCHED if not (REPO / folder).is_dir()] == []
+    found = deciding(REPO, tmp_path / "memo.json")
+    assert {"ingest", "what drives the steps", "curation/configs/web.yaml", "step near", "step rules"} <= found.keys()
+    assert all(found.values())
+    assert sum(name.startswith("step ") for name in found) >= 9
