@@ -43,10 +43,10 @@ AIMS: Mapping[str, float] = {
     "near.precision.0.8": 0.999,
     "safety_terms.harmless_kept.all": 0.995,
     "safety_terms.precision.Chinese chat": 0.98,
-    "safety_terms.strong_terms.in plain spelling": 0.99,
-    "safety_terms.disguised.*": DISGUISED,
-    "safety_terms.adverts.*": 0.95,
-    "safety_terms.innocent_kept.*": 1.0,
+    "safety_terms_own.strong_terms.in plain spelling": 0.99,
+    "safety_terms_own.disguised.*": DISGUISED,
+    "safety_terms_own.adverts.*": 0.95,
+    "safety_terms_own.innocent_kept.*": 1.0,
     **{
         f"safety.{what}.{group}": 0.90
         for group in ("by hand, adverts", "suite zh", "suite en", "own en, usual words", "own zh")
@@ -54,8 +54,8 @@ AIMS: Mapping[str, float] = {
     },
     "safety.kept.hard negatives": 0.98,
     "safety.kept.good documents": 0.997,
-    "safety.kept.look-alikes": 1.0,
-    "safety.adverts_of_no_list.all": DISGUISED,
+    "safety_own.kept.look-alikes": 1.0,
+    "safety_own.adverts_of_no_list.all": DISGUISED,
     "rescore.chosen_is_junk.*": 0.6,
     "rescore.good_spared_at_worst.*": 0.96,
 }
@@ -67,7 +67,7 @@ MISSED: Mapping[str, str] = {
     "language.pages.kor + zho": "57 of 59 on 2026-11-30: in two pages of inline mixes, code in the Korean half counts in the gold",
     "safety.recall.own en, usual words": ".71 on 2026-11-30: the cascade reads too little",
     "safety.recall.own zh": ".30 on 2026-11-30: riddles; .51 if the model reads all",
-    "safety.adverts_of_no_list.all": ".83 on 2026-11-30; .94 if the model reads all",
+    "safety_own.adverts_of_no_list.all": ".83 on 2026-11-30; .94 if the model reads all",
 }
 """Aims that are missed, and why."""
 

@@ -1,7 +1,8 @@
 """Figures of the safety filters: the lists alone, and lists and model as they ship.
 
-`safety_terms`: all labelled rows, all good documents whole and by lines, terms and innocent sentences in disguise. `safety`: both
-filters, on groups of texts that the model was never trained on, and on a draw of what must stay, so that it takes a minute.
+`safety_terms`: all labelled rows, all good documents whole and by lines. `safety`: both filters, on groups of texts that the model
+was never trained on, and on a draw of what must stay, so that it takes a minute. `safety_terms_own` and `safety_own`: the same two
+on sentences of our own, plain and in disguise, so that they are judged wherever this repository is.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.gate.gold import Gold, Texts
 from tests.golden.safety_evasion import load_lookalikes, load_phrases
 from tests.golden.safety_phrases import ADVERTS, BENIGN, adverts
 
-__all__ = ["safety", "safety_terms"]
+__all__ = ["safety", "safety_own", "safety_terms", "safety_terms_own"]
 
 EACH = 150
 """Rows of a group and label that both filters judge."""
@@ -56,9 +57,11 @@ def safety_terms(gold: Gold, changed: Changed = NOTHING_CHANGED) -> Figures:
         **alone("safety_terms")(gold, changed),
         **_labelled(gold, changed),
         **_good_lines(gold, changed),
-        **_disguised(gold, changed),
-        **_own(gold, changed),
     }
+
+
+def safety_terms_own(gold: Gold, changed: Changed = NOTHING_CHANGED) -> Figures:
+    return {**_disguised(gold, changed), **_own(gold, changed)}
 
 
 def _labelled(gold: Gold, changed: Changed) -> Figures:
@@ -99,9 +102,11 @@ def _disguised(gold: Gold, changed: Changed) -> Figures:
     written = disguised_terms({one: strong[one] for one in some})
     texts = gold.texts("disguised terms", lambda: [one.text for one in written])
     caught = list(zip(written, by_terms(gold, texts, changed).tolist(), strict=True))
-    found = {"safety_terms.strong_terms.in plain spelling": Figure(len(strong), len(strong) + len(helpless))}
+    found = {"safety_terms_own.strong_terms.in plain spelling": Figure(len(strong), len(strong) + len(helpless))}
     for disguise in sorted({one.disguise for one in written}):
-        found[f"safety_terms.disguised.{disguise}"] = counted(hit for one, hit in caught if one.disguise == disguise)
+        found[f"safety_terms_own.disguised.{disguise}"] = counted(
+            hit for one, hit in caught if one.disguise == disguise
+        )
     return found
 
 
@@ -110,11 +115,11 @@ def _own(gold: Gold, changed: Changed) -> Figures:
     found: Figures = {}
     for trade in ADVERTS:
         texts = gold.texts(f"adverts, {trade}", partial(adverts, trade))
-        found[f"safety_terms.adverts.{trade}"] = counted(by_terms(gold, texts, changed).tolist())
+        found[f"safety_terms_own.adverts.{trade}"] = counted(by_terms(gold, texts, changed).tolist())
     benign = gold.texts("benign", lambda: BENIGN)
     alike = gold.texts("look-alikes", lambda: [one.text for one in load_lookalikes()])
-    found["safety_terms.innocent_kept.words of the trades"] = counted((~by_terms(gold, benign, changed)).tolist())
-    found["safety_terms.innocent_kept.look-alikes"] = counted((~by_terms(gold, alike, changed)).tolist())
+    found["safety_terms_own.innocent_kept.words of the trades"] = counted((~by_terms(gold, benign, changed)).tolist())
+    found["safety_terms_own.innocent_kept.look-alikes"] = counted((~by_terms(gold, alike, changed)).tolist())
     return found
 
 
@@ -131,7 +136,13 @@ def safety(gold: Gold, changed: Changed = NOTHING_CHANGED) -> Figures:
         assert tally is not None
         found[f"safety.recall.{group}"] = Figure(tally.found, tally.found + tally.missed)
         found[f"safety.precision.{group}"] = Figure(tally.found, tally.found + tally.wrong)
-    return {**found, **_must_stay(gold, changed), **_phrases(gold, changed)}
+    return {**found, **_must_stay(gold, changed)}
+
+
+def safety_own(gold: Gold, changed: Changed = NOTHING_CHANGED) -> Figures:
+    alike = gold.texts("look-alikes", lambda: [one.text for one in load_lookalikes()])
+    kept = counted((~by_both(gold, alike, changed)).tolist())
+    return {"safety_own.kept.look-alikes": kept, **_phrases(gold, changed)}
 
 
 def _rows(gold: Gold) -> list[Row]:
@@ -140,7 +151,7 @@ def _rows(gold: Gold) -> list[Row]:
 
 
 def _must_stay(gold: Gold, changed: Changed) -> Figures:
-    """Harmless rows that look dangerous, a draw of good documents, innocent look-alikes."""
+    """Harmless rows that look dangerous, a draw of good documents."""
 
     def hard() -> Sequence[str]:
         return [one.text for one in load_shared(gold.folder("5_safety")) if one.hard and not one.unsafe]
@@ -149,11 +160,7 @@ def _must_stay(gold: Gold, changed: Changed) -> Figures:
         documents = [one for one in gold.documents if one.quality == "good"]
         return [documents[place].text for place in drawn(documents, DRAWN)]
 
-    sets: dict[str, Callable[[], Sequence[str]]] = {
-        "hard negatives": hard,
-        "good documents": good,
-        "look-alikes": lambda: [one.text for one in load_lookalikes()],
-    }
+    sets: dict[str, Callable[[], Sequence[str]]] = {"hard negatives": hard, "good documents": good}
     return {
         f"safety.kept.{name}": counted((~by_both(gold, gold.texts(name, make), changed)).tolist())
         for name, make in sets.items()
@@ -165,7 +172,9 @@ def _phrases(gold: Gold, changed: Changed) -> Figures:
     written = disguised_phrases(load_phrases())
     texts = gold.texts("disguised phrases", lambda: [one.text for one in written])
     caught = list(zip(written, by_both(gold, texts, changed).tolist(), strict=True))
-    found = {"safety.adverts_of_no_list.all": counted(hit for _, hit in caught)}
+    found = {"safety_own.adverts_of_no_list.all": counted(hit for _, hit in caught)}
     for disguise in sorted({one.disguise for one in written}):
-        found[f"safety.adverts_of_no_list.{disguise}"] = counted(hit for one, hit in caught if one.disguise == disguise)
+        found[f"safety_own.adverts_of_no_list.{disguise}"] = counted(
+            hit for one, hit in caught if one.disguise == disguise
+        )
     return found

@@ -9,10 +9,10 @@ import pytest
 
 from tests.gate import __main__ as command
 from tests.gate.corpora import CORPORA, OWN, digest_of, files_of
-from tests.gate.families import FAMILIES, families_of
+from tests.gate.families import FAMILIES, Gold, families_of
 from tests.gate.figures import Figure, Figures
-from tests.gate.floors import Floor, Floors, read, write
-from tests.gate.judge import NO_MODEL, Result, absent, groups_of, judge, run_cases
+from tests.gate.floors import Floor, Floors, broken, family_of, read, vanished, write
+from tests.gate.judge import NO_MODEL, Result, absent, digests, groups_of, judge, run_cases
 from tests.gate.noise import noise_of
 
 KEPT = "length.good_kept.zh"
@@ -188,6 +188,26 @@ def test_what_is_missing_is_said_by_family(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("tests.gate.judge.find_e5", lambda: None)
     found = {"2_text": "ab", "5_safety": "cd", OWN: "ef"}
     assert absent(["length", "safety", "safety_terms"], tmp_path, found) == {"safety": NO_MODEL}
+
+
+def test_sentences_of_ours_are_judged_anywhere(tmp_path: Path) -> None:
+    """What this repository holds itself needs no test data: the lists see through disguises there, too, and drop no look-alike."""
+    nowhere = tmp_path / "nowhere"
+    own = [name for name, family in FAMILIES.items() if family.corpora == (OWN,)]
+    assert own == ["safety_own", "safety_terms_own"]
+    found = digests(own, nowhere)
+    assert dict(found) == {OWN: read().corpora[OWN]}
+    assert "safety_terms_own" not in absent(own, nowhere, found)
+    figures = FAMILIES["safety_terms_own"].figures(Gold(nowhere))
+    assert broken(read(), figures) == {}
+    assert vanished(read(), figures, ["safety_terms_own"]) == []
+
+
+def test_families_of_test_data_use_no_others() -> None:
+    """What is of the repository's own sentences alone stands in no family that is left out without the test data."""
+    alone = ("look-alikes", "disguised", "adverts", "innocent_kept", "strong_terms")
+    needy = [name for name in read().floors if FAMILIES[family_of(name)].corpora != (OWN,)]
+    assert [name for name in needy if any(what in name.split(".")[1:] for what in alone)] == []
 
 
 def test_groups_are_judged_whole() -> None:
