@@ -22,10 +22,11 @@ from curation.config import parse_config, yaml_mapping
 from curation.errors import ConfigError, RunError
 from curation.ids import digest8
 from curation.impact.code import HERE, Sources, environment_digest
+from curation.impact.contents import contents_of
 from curation.impact.inputs import Sample
 from curation.impact.kernels import share_kernels
 from curation.impact.locks import waiting_lock
-from curation.impact.seeds import CODE_FILE, Made, closed_steps, is_finished, seed, steps_with_scores
+from curation.impact.seeds import CODE_FILE, Made, closed_steps, is_finished, saved_steps, seed, steps_with_scores
 from curation.impact.sides import Side, step_names
 from curation.impact.warm import warm_here, warm_steps, write_warm_documents
 from curation.launch import Progress, drive, start_run
@@ -61,17 +62,25 @@ for command in commands:
 
 
 def made_with(side: Side, sample: Sample) -> Made:
-    """What decides what a side's run may take over."""
+    """What decides what a side's run may take over.
+
+    Raises:
+        ConfigError: what a step of this code reads beside its settings is not there.
+    """
     told = f"{sample.folder}\0{sample.sha256}"
-    return Made(told, _ingest_settings(side), environment_digest(), side.code)
+    return Made(told, _ingest_settings(side), environment_digest(), side.code, contents_of(side))
 
 
 def run_id_of(side: Side, sample: Sample) -> str:
-    """The run's id: equal for equal code, config and sample."""
-    made = made_with(side, sample)
+    """The run's id: equal for equal code, config, content of all that the config names, and sample."""
+    return _id_of(side, made_with(side, sample))
+
+
+def _id_of(side: Side, made: Made) -> str:
     settings = settings_of(side)
     name = str(settings.pop("name", "run"))
-    decides = [made.sample, made.environment, made.code.ingest, dict(made.code.steps), settings, side.tree is None]
+    code = [made.environment, made.code.ingest, dict(made.code.steps), side.tree is None]
+    decides = [made.sample, *code, settings, dict(made.contents)]
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:16]
     safe = "".join(char if char.isascii() and char.isalnum() else "-" for char in name).strip("-").lower()
     return f"{safe[:40] or 'run'}-{digest}"
@@ -107,20 +116,21 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
         CorpusmillError: the sample, the config or the other code will not do.
     """
     own = root.resolve() / "impact"
-    run_id = run_id_of(side, sample)
+    made = made_with(side, sample)
+    run_id = _id_of(side, made)
     folder = own / "runs" / run_id
     with waiting_lock(own, run_id) as lock:
         if not is_finished(folder):
             used = 1 if sample.bytes < SMALL_BYTES else workers
             try:
-                _judge(side, sample, own, run_id, used, progress, lock, seeded=True)
+                _judge(side, sample, own, made, used, progress, lock, seeded=True)
             except RunError as error:
                 if side.config is None:
                     raise
                 # What `impact` keeps may be damaged, here or in a run that was linked: it is its own to delete.
                 log.warning("%s is judged anew, without what was kept: %s", side.label, error)
                 shutil.rmtree(folder)
-                _judge(side, sample, own, run_id, used, progress, lock, seeded=False)
+                _judge(side, sample, own, made, used, progress, lock, seeded=False)
             if not is_finished(folder):
                 raise RunError(
                     f"{side.label} has judged the sample, but {folder} is not whole. Delete it and try again."
@@ -133,31 +143,38 @@ def _judge(
     side: Side,
     sample: Sample,
     own: Path,
-    run_id: str,
+    made: Made,
     workers: int,
     progress: Progress | None,
     lock: int,
     *,
     seeded: bool,
 ) -> None:
-    folder, made = own / "runs" / run_id, made_with(side, sample)
+    run_id = _id_of(side, made)
+    folder = own / "runs" / run_id
     folder.mkdir(parents=True, exist_ok=True)
     if Made.read(folder) != made:
         made.write(folder)
     if seeded:
         seed(folder, own / "runs", made)
     if side.config is not None:
-        _judge_here(side, sample, own, run_id, workers, progress)
+        _judge_here(side, sample, own, made, workers, progress)
     else:
         _judge_there(side, sample, own, run_id, workers, lock)
+    if contents_of(side) != made.contents:
+        shutil.rmtree(folder)
+        raise ConfigError(
+            f"a model or list that the config of {side.label} names was changed while it was in use. Try again."
+        )
 
 
-def _judge_here(side: Side, sample: Sample, own: Path, run_id: str, workers: int, progress: Progress | None) -> None:
+def _judge_here(side: Side, sample: Sample, own: Path, made: Made, workers: int, progress: Progress | None) -> None:
     """Run in this process; there is no report, since the sheet tells more."""
     from curation.funnel import build_funnel
 
     assert side.config is not None
-    saved = steps_with_scores(own / "runs" / run_id) | closed_steps(own / "runs" / run_id)
+    run_id = _id_of(side, made)
+    saved = saved_steps(own / "runs" / run_id, side.config.steps, made.contents)
     pipeline = start_run(side.config, sample.files, own, run_id=run_id, workers=workers, saved=saved)
     with pipeline.run.locked(), Pool(pipeline.run.folder, workers) as pool:
         for work in pipeline.passes("ingest"):

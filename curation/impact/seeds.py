@@ -17,14 +17,17 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from curation.dedup import DATA_SET_STEPS
 from curation.errors import RunError
 from curation.impact.code import Code
 from curation.run import read_json, write_json
+from curation.verdicts import Step
 
 __all__ = [
     "CODE_FILE",
@@ -33,6 +36,7 @@ __all__ = [
     "cost_of",
     "is_finished",
     "own_steps",
+    "saved_steps",
     "seed",
     "step_folder",
     "steps_with_scores",
@@ -43,7 +47,7 @@ log = logging.getLogger("corpusmill")
 CODE_FILE = "code.json"
 COST_FILE = "cost.json"
 """Beside linked scores: what it took to compute them."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,8 @@ class Made:
     """Digest of the settings of ingest; empty where they are not known."""
     environment: str
     code: Code
+    contents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of this code by step the checksums of models and lists; of other code those of what its config names, under ""."""
 
     def write(self, folder: Path) -> None:
         """Put `code.json` into a run's folder."""
@@ -93,7 +99,9 @@ class Made:
         try:
             told = read_json(folder / CODE_FILE)
             code = Code(told["code"]["ingest"], told["code"]["steps"], told["code"]["reads"])
-            return cls(told["sample"], told["ingest"], told["environment"], code) if told["format"] == _FORMAT else None
+            if told["format"] != _FORMAT:
+                return None
+            return cls(told["sample"], told["ingest"], told["environment"], code, told["contents"])
         except (RunError, KeyError, TypeError):
             return None
 
@@ -140,6 +148,36 @@ def steps_with_scores(folder: Path) -> set[str]:
 def closed_steps(folder: Path) -> set[str]:
     """Steps of which closed folders lie in a run's folder, its own of an earlier try or linked."""
     return {path.parent.name.split("-")[1] for path in folder.glob("steps/*/_done.json")}
+
+
+def saved_steps(folder: Path, steps: Sequence[Step], contents: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """Steps of this code of which scores lie in a run's folder that they would take over or make again: by models and settings.
+
+    What is linked may be of other lists or settings, which says nothing of these.
+
+    Args:
+        contents: by step the checksums of models and lists.
+    """
+    closed = (path.parent / "_step.json" for path in folder.glob("steps/*/_done.json"))
+    cards = [*folder.glob("steps/00-*/_step.json"), *(path for path in closed if path.exists())]
+    wanted = {step.name: (step, dict(contents.get(step.name, {}))) for step in steps}
+    found: set[str] = set()
+    for card in map(read_json, cards):
+        step, models = wanted.get(str(card.get("name")), (None, {}))
+        if step is not None and card.get("models") == models and _is_alike(step, card.get("config")):
+            found.add(step.name)
+    return found
+
+
+def _is_alike(step: Step, settings: Any) -> bool:
+    """Whether a step would score, or of a data-set step judge, with other settings as with its own."""
+    try:
+        config = step.Config.model_validate(settings)
+    except ValidationError:
+        return False
+    if step.name in DATA_SET_STEPS:
+        return config.deciding() == step.config.deciding()
+    return type(step)(config).score_config() == step.score_config()
 
 
 def cost_of(run: Path, step: Mapping[str, Any]) -> Cost:

@@ -19,6 +19,7 @@ from curation.impact.sides import Side, sides_of
 from curation.run import read_json
 
 CONFIG = "name: mine\nsteps:\n  - exact: {}\n  - length: {min_units: 3}\n"
+TERMS = "# language: en\n# licence: CC0-1.0\n# source: a test\n# version: 1\n\nfraud\t4\tword\tzzyzx casino\n"
 LINES = [{"id": f"d{n}", "text": " ".join(["word"] * n)} for n in range(1, 13)] + [{"id": "copy", "text": "word word"}]
 
 
@@ -232,3 +233,66 @@ def test_made_is_read_as_it_was_written(tmp_path: Path) -> None:
     for text in ("[]", "{}", '{"format": 1}', "{"):
         (tmp_path / "code.json").write_text(text)
         assert Made.read(tmp_path) is None
+
+
+def _listed(tmp_path: Path, terms: str) -> Side:
+    """A side whose config names a list of terms at one and the same path."""
+    (tmp_path / "terms.tsv").write_text(terms)
+    (tmp_path / "listed.yaml").write_text(
+        "name: listed\nsteps:\n  - length: {min_units: 1}\n  - safety_terms: {files: [terms.tsv], shipped: false}\n"
+    )
+    return sides_of(str(tmp_path / "listed.yaml"), str(tmp_path / "listed.yaml"), [], tmp_path / "root").new
+
+
+def test_the_same_path_with_another_content_is_another_side(tmp_path: Path, sample: Sample) -> None:
+    """Nothing of the settings differs; what does not read the list is linked, and the list as it was is known again."""
+    root = tmp_path / "root"
+    first = judge_side(_listed(tmp_path, TERMS), sample, root)
+    second = judge_side(_listed(tmp_path, TERMS.replace("zzyzx casino", "word word word")), sample, root)
+    assert first != second
+    assert _steps(first)["safety_terms"]["docs_kept"] == 13
+    assert _steps(second)["safety_terms"]["docs_kept"] < 13
+    assert (_scored(second, "length"), _scored(second, "safety_terms")) == (_scored(first, "length"), 13)
+    assert judge_side(_listed(tmp_path, TERMS), sample, root) == first
+
+
+@pytest.mark.parametrize("terms", ["no terms at all\n", TERMS.replace("zzyzx casino", "the"), None])
+def test_a_list_that_is_refused_is_refused_where_an_older_run_is_done(
+    tmp_path: Path, sample: Sample, terms: str | None
+) -> None:
+    """It is broken, absurd, or gone: the command's error, not the answer of yesterday."""
+    root = tmp_path / "root"
+    side = _listed(tmp_path, TERMS)
+    judge_side(side, sample, root)
+    if terms is None:
+        (tmp_path / "terms.tsv").unlink()
+    else:
+        side = _listed(tmp_path, terms)
+    with pytest.raises(ConfigError, match=r"terms\.tsv"):
+        judge_side(side, sample, root)
+
+
+def test_what_lies_in_the_files_of_other_code_counts(tmp_path: Path, sample: Sample, side: Side) -> None:
+    """Files, and all files of a folder, whatever step names them; what is no path is none."""
+    (tmp_path / "model").mkdir()
+    for name in ("list.txt", "model/weights"):
+        (tmp_path / name).write_text("old")
+    text = f"steps:\n  - gone: {{a: [{tmp_path}/list.txt], b: {{c: {tmp_path}/model}}, d: /, e: {tmp_path}/none}}\n"
+    other = replace(side, config=None, tree=tmp_path / "tree", text=text)
+    ids = [run_id_of(other, sample)]
+    assert run_id_of(other, sample) == ids[0]
+    for name in ("list.txt", "model/weights", "none"):
+        (tmp_path / name).write_text("new")
+        ids.append(run_id_of(other, sample))
+    assert len(set(ids)) == 4
+
+
+def test_what_changes_while_it_is_in_use_names_no_run(
+    tmp_path: Path, sample: Sample, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Verdicts by one list must not be kept under the name of another."""
+    found = iter([{"length": {"a": "1"}}, {"length": {"a": "2"}}])
+    monkeypatch.setattr("curation.impact.judge_side.contents_of", lambda side: next(found))
+    with pytest.raises(ConfigError, match="was changed while it was in use"):
+        judge_side(side, sample, tmp_path / "root")
+    assert not list((tmp_path / "root" / "impact" / "runs").iterdir())
