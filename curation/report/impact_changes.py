@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from curation.impact.facts import Comparison, StepFacts
+from curation.report.impact_paths import holds_paths, relative_paths
 from curation.run import read_json
 
 __all__ = ["Change", "changes_of"]
@@ -65,8 +66,11 @@ def changes_of(comparison: Comparison) -> list[Change]:
 def _step_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
     settings = [dict(_flat(step.config)) for step in (old, new)]
     for key in dict.fromkeys([*settings[0], *settings[1]]):
-        if settings[0].get(key, _MISSING) != settings[1].get(key, _MISSING):
-            yield Change(f"{new.name}.{key}", "setting", *_words(*(one.get(key, _MISSING) for one in settings)))
+        before, after = (one.get(key, _MISSING) for one in settings)
+        if holds_paths(new.name, key):  # what the file holds is told with lists and models
+            before, after = relative_paths(before, after)
+        if before != after:
+            yield Change(f"{new.name}.{key}", "setting", *_words(before, after))
     if old.version != new.version:
         yield Change(new.name, "version", str(old.version), str(new.version))
     if old.code != new.code:
@@ -75,14 +79,20 @@ def _step_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
 
 
 def _model_changes(old: StepFacts, new: StepFacts) -> Iterator[Change]:
-    """Word lists and models with another checksum; many of one step in one line."""
-    models = [read_json(step.folder / "_step.json").get("models", {}) for step in (old, new)]
+    """Word lists and models with other contents; many of one step in one line."""
+    cards = [read_json(step.folder / "_step.json").get("models", {}) for step in (old, new)]
+    named = relative_paths(list(cards[0]), list(cards[1]))
+    models = [dict(zip(own, card.values(), strict=True)) for own, card in zip(named, cards, strict=True)]
     names = [name for name in sorted({*models[0], *models[1]}) if models[0].get(name) != models[1].get(name)]
     if len(names) > MOST_LISTS:
         yield Change(f"{new.name}: {', '.join(names)}", "list or model", f"{len(names)} files", "other contents")
         return
     for name in names:
-        yield Change(f"{new.name}: {name}", "list or model", *(str(one.get(name, "-"))[:12] for one in models))
+        yield Change(f"{new.name}: {name}", "list or model", *(_contents(one.get(name)) for one in models))
+
+
+def _contents(checksum: Any) -> str:
+    return "-" if checksum is None else f"contents {str(checksum)[:12]}"
 
 
 def _input_changes(comparison: Comparison) -> Iterator[Change]:

@@ -61,8 +61,74 @@ def test_versions_and_lists(tmp_path: Path) -> None:
     told = changes_of(replace(found, new=replace(found.new, steps=steps)))
     assert told == [
         Change("length", "version", "1", "7"),
-        Change("length: words.tsv", "list or model", "-", "abcdefabcdef"),
+        Change("length: words.tsv", "list or model", "-", "contents abcdefabcdef"),
     ]
+
+
+TREE = f"/somewhere/.impact/impact/trees/{'1a' * 20}-0badcafe"
+
+
+def _with_files(tmp_path: Path, before: list[str], after: list[str], kept: str = "models") -> list[Change]:
+    """Changes of a step `safety_terms` whose lists lie there, with other contents on either side."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    sides = []
+    for side, files, checksum in ((found.base, before, "0" * 64), (found.new, after, "1" * 64)):
+        step = replace(side.steps[1], name="safety_terms", config={"files": files})
+        write_json(step.folder / "_step.json", {**read_json(step.folder / "_step.json"), kept: {"terms.tsv": checksum}})
+        sides.append(replace(side, steps=(step,)))
+    return changes_of(replace(found, base=sides[0], new=sides[1]))
+
+
+@pytest.mark.parametrize(
+    "new", ["/home/me/repo/configs/../lists/terms.tsv", "/home/me/repo/lists/terms.tsv", f"{TREE}/lists/terms.tsv"]
+)
+def test_the_same_file_of_a_repository_is_no_other_setting(tmp_path: Path, new: str) -> None:
+    """Wherever it was unpacked; what stands in it differs, and that is said."""
+    (told,) = _with_files(tmp_path, [f"{TREE}/lists/terms.tsv"], [new])
+    assert told == Change("safety_terms: terms.tsv", "list or model", "contents 000000000000", "contents 111111111111")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ([f"{TREE}/lists/a.tsv"], ["/home/me/repo/lists/b.tsv"], ('["lists/a.tsv"]', '[".../lists/b.tsv"]')),
+        (["/home/me/old/lists/a.tsv"], ["/home/me/new/lists/a.tsv"], ('[".../old/lists/a.tsv"]', '[".../new/lists/a.tsv"]')),
+        ([f"{TREE}/lists/a.tsv"], ["/home/me/repo/lists/a.tsv", "/home/me/repo/lists/b.tsv"],
+         ('["lists/a.tsv"]', '["lists/a.tsv", ".../lists/b.tsv"]')),
+        ([], ["/a.tsv"], ("[]", '["/a.tsv"]')),
+    ],
+)  # fmt: skip
+def test_files_are_named_without_where_they_lie(
+    tmp_path: Path, before: list[str], after: list[str], told: tuple[str, str]
+) -> None:
+    """A sheet is passed on: of a path as much as tells it from the other."""
+    found = _with_files(tmp_path, before, after, "none")
+    assert [(one.what, (one.before, one.after)) for one in found] == [("safety_terms.files", told)]
+
+
+def test_a_text_that_looks_like_a_path_is_left_alone(tmp_path: Path) -> None:
+    """Only settings that hold paths are made short; of a step that is not known all may."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    base, new = (replace(side.steps[1], config={"note": f"/a/b/c/{name}"}) for name, side in
+                 (("x", found.base), ("y", found.new)))  # fmt: skip
+    (told,) = changes_of(replace(found, base=replace(found.base, steps=(base,)), new=replace(found.new, steps=(new,))))
+    assert (told.before, told.after) == ("/a/b/c/x", "/a/b/c/y")
+    base, new = (replace(step, name="one_day") for step in (base, new))
+    (told,) = changes_of(replace(found, base=replace(found.base, steps=(base,)), new=replace(found.new, steps=(new,))))
+    assert (told.before, told.after) == (".../c/x", ".../c/y")
+
+
+def test_earlier_runs_are_named_by_where_they_lie_in_short(tmp_path: Path) -> None:
+    """`near` calls what it was given by its path: the same path with other contents is one line."""
+    found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
+    for side, path, digest in (
+        (found.base, f"{TREE}/old/run", "2" * 64),
+        (found.new, "/home/me/repo/old/run", "3" * 64),
+    ):
+        card = side.steps[1].folder / "_step.json"
+        write_json(card, {**read_json(card), "models": {path: digest}})
+    (told,) = changes_of(found)
+    assert told == Change("length: old/run", "list or model", "contents 222222222222", "contents 333333333333")
 
 
 def test_many_lists_are_one_line(tmp_path: Path) -> None:
