@@ -13,6 +13,7 @@ import keyword
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -31,7 +32,8 @@ FILL_IN = "FILL IN"
 STAGE = "quality"
 """Of a new filter, so also its place in a config."""
 MOST_LETTERS = 30
-_TEMPLATES = Path(__file__).resolve().parent / "filter_templates"
+_HERE = Path(__file__).resolve().parent
+_TEMPLATES = _HERE / "filter_templates"
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 
 
@@ -72,6 +74,10 @@ def checked_name(name: str) -> str:
         raise ConfigError(f"there is a step {name!r} already: {STEPS[name].partition(':')[0]}. Choose another name.")
     if name in TopLevel.model_fields:
         raise ConfigError(f"{name!r} is a key of every config, so `--set {name}.x=1` would mean two things.")
+    if find_spec(name) is not None or (_HERE / name).exists() or (_HERE / f"{name}.py").exists():
+        raise ConfigError(
+            f"{name!r} is the name of another module, so a reader would take one for the other. Choose another."
+        )
     return name
 
 

@@ -122,9 +122,10 @@ class Ratios:
         together = self._cross(both[0], both[1]) / math.sqrt(spreads) if spreads > 0 else 0.0
         together = min(1.0, max(-1.0, together))
         value = more.value - less.value
+        # What is lost is a part of `bottom`: no more than all of it can be.
         below = _distance(more.value - more.low, less.high - less.value, together)
         above = _distance(more.high - more.value, less.value - less.low, together)
-        return Estimate(value, value - below, value + above)
+        return Estimate(value, max(value - below, min(value, -1.0)), value + above)
 
     def _ratio(self, top: Rows, bottom: Rows, measure: str, of: str) -> _Ratio | None:
         first, second = MEASURES.index(measure), MEASURES.index(of)

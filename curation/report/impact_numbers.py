@@ -10,7 +10,7 @@ from curation.impact.figure_types import Estimate, Part
 from curation.report.numbers import NBSP, value, value_beside
 from curation.score_words import list_words
 
-__all__ = ["amount", "interval", "limits_words", "percent", "score_words", "short_amount", "signed", "times"]
+__all__ = ["amount", "at_most", "interval", "limits_words", "percent", "score_words", "short_amount", "signed", "times"]
 
 MINUS = "\N{MINUS SIGN}"
 _MAX_VALUE = 120
@@ -34,10 +34,21 @@ def _digits(number: float) -> str:
     return f"{MINUS if number < 0 else ''}{text}"
 
 
+_NO_BOUND = 10.0
+"""An upper end from which on the sample says no more than that it is too small: a thousand per cent of something."""
+
+
 def interval(estimate: Estimate) -> str:
     """`2.2 to 4.2 %`; one number if both ends are the same, as of what was not drawn but counted."""
+    if estimate.high > _NO_BOUND and estimate.value < _NO_BOUND:
+        return f"{_digits(100 * estimate.low)}{NBSP}% or more: too few documents to say"
     low, high = (_digits(100 * end) for end in (estimate.low, estimate.high))
     return f"{low} to {high}{NBSP}%" if low != high else f"{low}{NBSP}%"
+
+
+def at_most(estimate: Estimate) -> str:
+    """`at most 0.35 %` of what was not seen at all."""
+    return f"at most {percent(estimate.high)}" if estimate.high <= _NO_BOUND else "too few documents to say"
 
 
 def signed(share: float) -> str:

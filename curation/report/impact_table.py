@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from curation.impact.figure_types import OTHERS, Figures, Part
-from curation.report.impact_numbers import amount, interval, percent
+from curation.report.impact_numbers import amount, at_most, interval, percent
 from curation.report.masking import mask
 from curation.report.numbers import NBSP
 
@@ -71,9 +71,7 @@ def part_cell(part: Part, figures: Figures, css: str = "", *, quiet: bool = Fals
     text = amount(part, weighted=figures.weighted)
     if part.share is None or (quiet and not part.count):
         return Cell(text, "", "n" if part.count else "n none")
-    small = (
-        f"{percent(part.share.value)} ({interval(part.share)})" if part.count else f"at most {percent(part.share.high)}"
-    )
+    small = f"{percent(part.share.value)} ({interval(part.share)})" if part.count else at_most(part.share)
     if figures.weighted and part.count:
         small = f"{small}{NBSP}· {part.count:,} in the sample"
     return Cell(text, small, f"n {css if part.count else 'none'}")

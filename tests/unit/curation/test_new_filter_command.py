@@ -92,6 +92,8 @@ def module_of(name: str, folder: Path) -> ModuleType:
         ("感叹", "cannot be called"),
         ("x" * 31, "31 letters"),
         ("class", "Python's own"),
+        ("text", "another module"),
+        ("test", "another module"),
         ("length", "already: curation.filters.length"),
         ("near", "already: curation.dedup"),
         ("ingest", "a key of every config"),

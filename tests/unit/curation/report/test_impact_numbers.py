@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from curation.impact.figure_types import Estimate
 from curation.report.impact_charts import difference, moves, scale_of
-from curation.report.impact_numbers import interval, limits_words, percent, score_words, short_amount, signed, times
+from curation.report.impact_numbers import (
+    at_most,
+    interval,
+    limits_words,
+    percent,
+    score_words,
+    short_amount,
+    signed,
+    times,
+)
 
 NBSP = "\u00a0"
 
@@ -114,3 +123,10 @@ def test_nothing_is_drawn_as_nothing() -> None:
     assert "whisker" not in picture
     assert 'aria-label="eng: leaves 0 %' in picture
     assert difference(1.0, None, "x") == ""
+
+
+def test_an_end_that_says_nothing_is_no_number() -> None:
+    """Of a handful of documents an interval may end at thousands of per cent: that says that they are too few."""
+    assert interval(Estimate(0.5, 0.1, 40.0)) == "10 % or more: too few documents to say".replace(" %", f"{NBSP}%")
+    assert at_most(Estimate(0.0, 0.0, 40.0)) == "too few documents to say"
+    assert at_most(Estimate(0.0, 0.0, 0.01)) == f"at most 1{NBSP}%"
