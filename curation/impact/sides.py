@@ -23,6 +23,9 @@ from curation.steps import STEPS, step_class
 
 __all__ = ["Side", "Sides", "sides_of", "step_names"]
 
+OF_CODE = "corpusmill:"
+"""Before a revision: of this package's code, whatever repository the config lies in."""
+
 _NOT_JUDGED = ("pack", "export", "impact")
 """Sections of a config that change no verdict; tokens are counted apart."""
 _ANY_SHARE = {"max_quarantine_share": 1.0, "max_damaged_share": 1.0}
@@ -102,9 +105,10 @@ def _revision(config: str, revision: str, here: Sources, root: Path) -> tuple[Si
     """The side of a git revision."""
     if (alone := _of_code_alone(config, revision)) is not None:
         repository, commit, prefix = alone
-        label, where = f"Corpusmill {_label(revision, commit)}", config
-        data = yaml_mapping(Path(config).read_text(encoding="utf-8"), config)
-        place_paths(data, Path(config).resolve().parent)
+        file = Path(config) if Path(config).is_file() else SHIPPED / f"{config}.yaml"
+        label, where = f"Corpusmill {_label(revision.removeprefix(OF_CODE), commit)}", str(file)
+        data = yaml_mapping(file.read_text(encoding="utf-8"), where)
+        place_paths(data, file.resolve().parent)
         is_ours = True
     else:
         repository, path, is_ours, prefix = _place(config, revision)
@@ -131,18 +135,23 @@ def _revision(config: str, revision: str, here: Sources, root: Path) -> tuple[Si
     return Side(label, code, None, _other_text(data, tree), tree, commit), _requirements(tree, label)
 
 
-def _of_code_alone(config: str, revision: str) -> tuple[Repository, str, str] | None:
-    """For a user's own config and a revision that only this package's checkout knows: that checkout, the commit, and its prefix.
+def _of_code_alone(config: str, base: str) -> tuple[Repository, str, str] | None:
+    """For `corpusmill:REV`: the checkout of this package, the commit, and the package's folder in it; None for any other base.
 
-    So an upgrade is seen: the config as it is now, judged by either version of the code.
+    So an upgrade is seen: the config as it is now, judged by either version of the code. It must be asked for in words: a
+    `main` that is missing in a shallow clone of configs must not be answered by that of this package.
+
+    Raises:
+        ConfigError: the package lies in no checkout, or there is no such revision in it.
     """
+    if not base.startswith(OF_CODE):
+        return None
     ours = package_repository()
-    if ours is None or not Path(config).is_file():
-        return None
-    theirs = repository_of(Path(config).resolve().parent)
-    if theirs is not None and (theirs.folder.resolve() == ours[0].folder.resolve() or theirs.knows(revision)):
-        return None
-    return (ours[0], ours[0].commit(revision), ours[1]) if ours[0].knows(revision) else None
+    if ours is None:
+        raise ConfigError(
+            f"base {base!r}: this program is installed without its git checkout, so that its code has no revisions."
+        )
+    return ours[0], ours[0].commit(base.removeprefix(OF_CODE)), ours[1]
 
 
 def _place(config: str, revision: str) -> tuple[Repository, str, bool, str]:

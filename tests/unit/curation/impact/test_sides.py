@@ -66,11 +66,21 @@ def test_an_upgrade_is_seen_with_a_config_of_ones_own(tmp_path: Path) -> None:
     commit(folder, {"mine.yaml": CONFIG})
     (tmp_path / "alone.yaml").write_text(CONFIG)
     for file in (folder / "mine.yaml", tmp_path / "alone.yaml"):
-        sides = sides_of(str(file), head, ["length.min_units=30"], tmp_path / "root")
+        sides = sides_of(str(file), f"corpusmill:{head}", ["length.min_units=30"], tmp_path / "root")
         assert sides.base.label == f"Corpusmill {head[:7]}"
         assert "min_units: 16" in sides.base.text
         assert _length(sides.new) == 30
-    assert _length(sides_of(str(folder / "mine.yaml"), "HEAD", [], tmp_path / "root").base) == 16
+    with pytest.raises(ConfigError, match="no revision"):
+        sides_of(str(folder / "mine.yaml"), "corpusmill:v99", [], tmp_path / "root")
+
+
+@NEEDS_CHECKOUT
+def test_a_revision_that_the_configs_lack_is_not_answered_by_the_package(tmp_path: Path) -> None:
+    """In a shallow clone of configs `HEAD~1` is missing: the package's would let every change pass."""
+    folder = make_repository(tmp_path / "repo")
+    commit(folder, {"mine.yaml": CONFIG})
+    with pytest.raises(ConfigError, match="no revision 'HEAD~1'"):
+        sides_of(str(folder / "mine.yaml"), "HEAD~1", [], tmp_path / "root")
 
 
 def test_files_that_a_config_names_are_those_of_the_revision(tmp_path: Path) -> None:
@@ -117,7 +127,7 @@ def test_a_config_outside_of_git_has_no_revisions(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     (tmp_path / "mine.yaml").write_text(CONFIG)
     with pytest.raises(ConfigError, match="lies in no git checkout"):
-        sides_of(str(tmp_path / "mine.yaml"), "v9", [], tmp_path / "root")
+        sides_of(str(tmp_path / "mine.yaml"), "main", [], tmp_path / "root")
 
 
 def test_an_installed_package_has_no_revisions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
