@@ -23,6 +23,7 @@ from curation.dedup.minhash import choose_bands
 from curation.dedup.sets import distinct
 from curation.dedup.sign import Signing, keys_of
 from curation.errors import ConfigError
+from curation.ids import text_id
 from curation.pipeline import Pipeline
 from curation.run import read_json, write_json
 from tests.near_runs import (
@@ -475,3 +476,42 @@ def test_a_cluster_larger_than_memory_with_many_earlier_documents(
     for run in small:
         assert verdicts_of(run) == verdicts_of(large)
         assert len(dropped_by(run)) == 8
+
+
+def versions() -> list[str]:
+    """Two of one page that are no copies of one another, and the page, a longer one that is a near copy of both."""
+    page = random.Random(7).choices(WORDS, k=200)
+    earlier = [
+        " ".join("x" if i in spots else word for i, word in enumerate(page)) for spots in ((20, 60, 100), (40, 80, 140))
+    ]
+    return [*earlier, " ".join([*page, "and", "more"])]
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_the_partner_is_the_first_by_text_in_whichever_shard_it_lies(where: int, tmp_path: Path) -> None:
+    """A new copy, though longer than both earlier documents that it is near to, goes, and names the one with the smaller text_id."""
+    one, other, longer = versions()
+    smaller, larger = sorted((one, other), key=text_id)
+    earlier = [[larger], [larger]]
+    earlier[where] = [smaller]
+    first = near_run(tmp_path, "first", earlier)
+    new = near_run(tmp_path, "second", [[text(1), longer]], against=[first.run.folder])
+
+    assert len(kept_of(first)) == 2
+    assert dropped_by(new) == by_definition(documents_of(new), kept_of(first))
+    assert dropped_by(new) == {1: (id_of(first, smaller), True)}
+
+
+@pytest.mark.parametrize("keep", [["longest"], ["first"]])
+def test_earlier_documents_come_before_every_new_one(keep: list[str], tmp_path: Path) -> None:
+    """Even before the very first of a run that keeps its first, is the longer one, and has the smaller text_id."""
+    old = text(1)
+    longer = next(one for n in range(99) if text_id(one := f"{old} {WORDS[n]}") < text_id(old))
+    first = near_run(tmp_path, "first", [[old]])
+    new = near_run(tmp_path, "second", [[longer, text(2)]], against=[first.run.folder], keep=keep)
+
+    assert dropped_by(new) == {0: (id_of(first, old), True)}
+
+
+def id_of(run: Pipeline, text: str) -> bytes:
+    return next(one.doc_id for one in documents_of(run) if one.text == text)
