@@ -20,21 +20,13 @@ from curation.filters import FILTERS
 from curation.steps import STEPS, step_class
 from curation.verdicts import Filter
 from tests.fakes import batch_for, make_run, run_steps
+from tests.golden.case_files import CASES, differs, load
 
-CASES = Path(__file__).parent / "cases"
 KEYS = {"id", "lang", "text", "keep", "reason", "source", "why"}
 GROUP_KEYS = {"id", "lang", "texts", "kept", "reason", "source", "why"}
 OPTIONAL_KEYS = {"config", "times", "scores", "xfail", "label", "url"}
 LEAST, LEAST_LANGUAGES, LEAST_WHY = 25, 10, 10
 """Cases of a step, their languages, and the characters of a reason why."""
-NEAR = 0.03
-"""Shares may differ by so much from those that a person counted."""
-
-
-def load(step: str) -> list[dict[str, Any]]:
-    """The cases of a step."""
-    path = CASES / f"{step}.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def cases_of(steps: dict[str, str]) -> list[Any]:
@@ -49,17 +41,6 @@ def cases_of(steps: dict[str, str]) -> list[Any]:
         for step in steps
         for case in load(step)
     ]
-
-
-def differs(found: Any, expected: Any) -> bool:
-    """Whether a score is not as expected: one of a list of values; shares by name, nearly; runs of lines exactly."""
-    if isinstance(found, list):
-        rows = [list(row.values()) for row in found]
-        if isinstance(expected, dict):
-            shares = dict(rows)
-            return shares.keys() != expected.keys() or any(abs(shares[k] - expected[k]) > NEAR for k in shares)
-        return bool(rows != expected)
-    return found not in (expected if isinstance(expected, list) else [expected])
 
 
 def said(keep: bool, reason: str | None) -> str:

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,18 +18,14 @@ import pyarrow as pa
 from curation.steps import step_class
 from curation.verdicts import Filter
 from tests.fakes import batch_for
+from tests.golden import case_files
 
-__all__ = ["CASES", "Golden", "Group", "load", "misjudged"]
-
-CASES = Path(__file__).resolve().parents[1] / "golden" / "cases"
-NEAR = 0.03
-"""Shares may differ by so much from those that a person counted; as in tests/golden/test_golden.py."""
+__all__ = ["Golden", "Group", "load", "misjudged"]
 
 
-def load(step: str, folder: Path = CASES) -> list[dict[str, Any]]:
+def load(step: str) -> list[dict[str, Any]]:
     """The cases of a step that hold today."""
-    lines = (folder / f"{step}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [case for case in map(json.loads, lines) if "xfail" not in case]
+    return [case for case in case_files.load(step) if "xfail" not in case]
 
 
 @dataclass(frozen=True)
@@ -45,17 +40,6 @@ class Group:
     @property
     def expected(self) -> list[tuple[bool, str | None]]:
         return [(case["keep"], case["reason"]) for case in self.cases]
-
-
-def differs(found: Any, expected: Any) -> bool:
-    """As in tests/golden/test_golden.py: whether a score is not as a person expects it."""
-    if isinstance(found, list):
-        rows = [list(row.values()) for row in found]
-        if isinstance(expected, dict):
-            shares = dict(rows)
-            return shares.keys() != expected.keys() or any(abs(shares[k] - expected[k]) > NEAR for k in shares)
-        return bool(rows != expected)
-    return found not in (expected if isinstance(expected, list) else [expected])
 
 
 class Golden:
@@ -115,7 +99,9 @@ def misjudged(
     rows = scores.to_pylist() if with_scores else [{}] * len(cases)
     for case, keep, reason, row in zip(cases, decision.keep.tolist(), reasons, rows, strict=True):
         wrong = (keep, reason) != (case["keep"], case["reason"])
-        wrong = wrong or any(differs(row[name], value) for name, value in case.get("scores", {}).items() if row)
+        wrong = wrong or any(
+            case_files.differs(row[name], value) for name, value in case.get("scores", {}).items() if row
+        )
         if wrong:
             found.append(case["id"])
     return found

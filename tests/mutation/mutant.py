@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 __all__ = ["CLASSES", "Mutant", "clear_caches", "replaced"]
@@ -53,12 +51,6 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
             yield
         finally:
             setattr(owner, name, before)
-
-
-def project_modules() -> list[ModuleType]:
-    """Modules of this project that are loaded."""
-    roots = ("curation.", "quality_models.", "tokenization.")
-    return [module for name, module in sorted(sys.modules.items()) if name.startswith(roots)]
 
 
 def clear_caches(names: set[tuple[str, str]]) -> None:
