@@ -25,6 +25,11 @@ __all__ = ["code", "fenced", "inline", "pull_request", "sheet_markdown"]
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&$@#]|(?<![^\W_])_|_(?![^\W_])")
 _BEGINS_A_BLOCK = re.compile(r"^(\s*)([-+=]+(?=\s|$))|^(\s*\d+)([.)](?=\s|$))")
 _BACKTICKS = re.compile("`+")
+_MADE_A_LINK = re.compile(
+    r"[^\s|`]*(?::/|www\.|@|\bGH-\d|#\d|:[a-z0-9_+-]+:)[^\s|`]*",
+    re.IGNORECASE,
+)
+"""Words that GitHub and GitLab make links, mentions or pictures, escaped or not: they look at the text that is shown."""
 MAX_WORST = 5
 LEAST_DOCUMENTS = 30
 """That the base keeps of a language which a pull request names."""
@@ -36,14 +41,24 @@ _NOTE_CHARS = 1000
 
 
 def inline(text: str) -> str:
-    """Text in a line of Markdown, in a table too: as it stands, on one line."""
-    escaped = _SPECIAL.sub(r"\\\g<0>", printable(text.replace(NBSP, " ")).strip(" "))
+    """Text in a line of Markdown, in a table too: as it stands, on one line; addresses and names in code spans."""
+    shown = printable(text.replace(NBSP, " ")).strip(" ")
+    parts, end = [], 0
+    for word in _MADE_A_LINK.finditer(shown):
+        parts += [_SPECIAL.sub(r"\\\g<0>", shown[end : word.start()]), f"`{word[0]}`"]
+        end = word.end()
+    escaped = "".join([*parts, _SPECIAL.sub(r"\\\g<0>", shown[end:])])
     return _BEGINS_A_BLOCK.sub(lambda m: f"{m[1] or m[3] or ''}\\{m[2] or m[4]}", escaped)
 
 
-def code(text: str) -> str:
-    """Text as a code span, in a table too."""
-    shown = printable(text.replace(NBSP, " ")).replace("|", "\\|") or " "
+def code(text: str, *, in_table: bool = False) -> str:
+    """Text as a code span.
+
+    Args:
+        in_table: a pipe would end a cell there, even in code; elsewhere its backslash would be shown.
+    """
+    shown = printable(text.replace(NBSP, " ")) or " "
+    shown = shown.replace("|", "\\|") if in_table else shown
     ticks = "`" * (1 + max((len(run) for run in _BACKTICKS.findall(shown)), default=0))
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"
@@ -164,9 +179,10 @@ def _loosened_lines(view: View) -> list[str]:
 def _changes(view: View) -> str:
     if not view.changes:
         return "Nothing that decides a verdict: both sides have the same steps, settings, code, lists and models."
-    rows = [
-        f"| {code(one.what)} | {inline(one.kind)} | {code(one.before)} | {code(one.after)} |" for one in view.changes
-    ]
+    rows = []
+    for one in view.changes:
+        what, before, after = (code(text, in_table=True) for text in (one.what, one.before, one.after))
+        rows.append(f"| {what} | {inline(one.kind)} | {before} | {after} |")
     return "\n".join(["| what | kind | before | now |", "| --- | --- | --- | --- |", *rows])
 
 
@@ -203,7 +219,7 @@ def _table(table: Table, rows: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def _cell(cell: Cell, *, first: bool) -> str:
-    text = code(cell.text) if first and cell.text else inline(cell.text)
+    text = code(cell.text, in_table=True) if first and cell.text else inline(cell.text)
     badge = f" **{inline(cell.badge)}**" if cell.badge else ""
     small = inline(cell.small)
     return f"{text}{badge}{' · ' if text and small else ''}{small}"
