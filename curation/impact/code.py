@@ -35,6 +35,8 @@ REGISTRIES = {"curation.filters": "FILTERS", "curation.dedup": "DATA_SET_STEPS"}
 RUNNER = "curation.judge"
 ENGINE = ("curation.pipeline", "curation.config")
 """What drives all steps alike. A step that reads an earlier run uses them, and they would bring every module along."""
+DRIVERS = (*ENGINE, "curation.launch", "curation.passes", "curation.close")
+"""What decides which documents a step is asked about. Each counts by itself: what they import are steps, or reports."""
 INGEST = ("curation.ingest.plan", "curation.ingest.part", "curation.ingest.close")
 
 _MEMO_FORMAT = [1, platform.python_version()]
@@ -50,6 +52,8 @@ class Code:
     """By name, of the steps that the side's config has."""
     reads: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By name, the steps whose scores a step reads."""
+    engine: str = ""
+    """Of what drives all steps alike."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,12 @@ class Sources:
     def ingest(self) -> str:
         """Digest of all that makes documents of inputs."""
         return self.digest(INGEST)
+
+    def engine(self) -> str:
+        """Digest of what drives all steps alike, by these modules alone."""
+        there = [name for name in DRIVERS if self.path(name) is not None]
+        told = "".join(f"{name}\0{self._module(name).digest}\n" for name in there)
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def reads(self, name: str) -> list[str]:
         """The steps whose scores a step may read: what stands before the dot in the strings of its package."""
@@ -179,9 +189,9 @@ class Sources:
 
 
 def code_of(sources: Sources, steps: Iterable[str]) -> Code:
-    """The digests of ingest and of some steps; steps that this version does not know are left out."""
+    """The digests of ingest, of the engine and of some steps; steps that this version does not know are left out."""
     digests = {name: digest for name in steps if (digest := sources.step(name)) is not None}
-    return Code(sources.ingest(), digests, {name: sources.reads(name) for name in digests})
+    return Code(sources.ingest(), digests, {name: sources.reads(name) for name in digests}, sources.engine())
 
 
 @cache

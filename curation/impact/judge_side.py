@@ -79,7 +79,7 @@ def run_id_of(side: Side, sample: Sample) -> str:
 def _id_of(side: Side, made: Made) -> str:
     settings = settings_of(side)
     name = str(settings.pop("name", "run"))
-    code = [made.environment, made.code.ingest, dict(made.code.steps), side.tree is None]
+    code = [made.environment, made.code.ingest, made.code.engine, dict(made.code.steps), side.tree is None]
     decides = [made.sample, *code, settings, dict(made.contents)]
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True, default=str).encode()).hexdigest()[:16]
     safe = "".join(char if char.isascii() and char.isalnum() else "-" for char in name).strip("-").lower()

@@ -71,7 +71,9 @@ def compare_sides(
         tuple(Path(one).name for one in sample.files),
     )
     same = (
-        ["Both sides are the same: same code, same settings, so nothing can move."] if folders[0] == folders[1] else []
+        ["Both sides are the same: same code of what judges, same settings, lists and models, so nothing can move."]
+        if folders[0] == folders[1]
+        else []
     )
     return Comparison(
         before,

@@ -4,7 +4,7 @@ The pipeline trusts what lies in a run's folder by names, versions and settings.
 says so, hence the rules, by the digests of `curation.impact.code`, kept beside each run in `code.json`:
 
 - shards are taken where ingest's code and settings are equal;
-- a closed step is taken where its code is equal, and that of every step before it;
+- a closed step is taken where its code is equal, and that of every step before it and of the engine that drives them;
 - the scores of a filter are taken where its code is equal, and that of the steps whose scores it reads.
 
 Hard links take no room, and nothing that is linked is ever changed in place.
@@ -98,7 +98,7 @@ class Made:
         """What lies in a run's folder; None if nothing does that can be read."""
         try:
             told = read_json(folder / CODE_FILE)
-            code = Code(told["code"]["ingest"], told["code"]["steps"], told["code"]["reads"])
+            code = Code(*(told["code"][name] for name in ("ingest", "steps", "reads", "engine")))
             if told["format"] != _FORMAT:
                 return None
             return cls(told["sample"], told["ingest"], told["environment"], code, told["contents"])
@@ -260,7 +260,7 @@ def _shards(folder: Path) -> list[tuple[str, str]]:
 
 def _alike(other: Path, its: Code, code: Code) -> Iterator[tuple[dict[str, Any], bool]]:
     """Steps of a finished run whose scores are those of the code asked for, and whether their verdicts are too."""
-    closed = True
+    closed = code.engine == its.engine
     for step in own_steps(other):
         name = step["name"]
         same = name in code.steps and code.steps[name] == its.steps.get(name)

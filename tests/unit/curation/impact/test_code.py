@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,20 @@ def test_the_digest_is_one_in_every_folder(tree: Path, tmp_path_factory: pytest.
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text((tree / name).read_text())
     assert _digests(other) == _digests(tree)
+
+
+@pytest.mark.parametrize("name", ["pipeline", "config", "launch", "passes", "close"])
+def test_what_drives_all_steps_has_a_digest_of_its_own(tree: Path, name: str) -> None:
+    """By its own text: a step that it drives, a comment, and what else it imports are no part of it."""
+    before = code_of(Sources(tree), ["a"])
+    path = tree / f"curation/{name}.py"
+    path.write_text(f"{path.read_text() if path.exists() else ''}\nx = 2\n")
+    after = code_of(Sources(tree), ["a"])
+    assert after.engine != before.engine
+    assert replace(after, engine=before.engine) == before
+    path.write_text(f"# why\n{path.read_text()}")
+    (tree / "curation/other.py").write_text("x = 3\n")
+    assert code_of(Sources(tree), ["a"]) == after
 
 
 def test_the_memo_says_what_the_sources_say(tree: Path) -> None:

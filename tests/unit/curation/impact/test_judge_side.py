@@ -85,7 +85,7 @@ def test_other_code_of_a_step_takes_nothing_of_it_over(tmp_path: Path, sample: S
     root = tmp_path / "root"
     first = judge_side(side, sample, root)
     steps = {**side.code.steps, "length": "0" * 16}
-    other = replace(side, code=Code(side.code.ingest, steps, side.code.reads))
+    other = replace(side, code=replace(side.code, steps=steps))
     second = judge_side(other, sample, root)
     assert run_id_of(other, sample) != run_id_of(side, sample)
     assert _scored(second, "length") == 12
@@ -100,7 +100,7 @@ def test_other_code_before_a_step_opens_it_but_keeps_its_scores(tmp_path: Path, 
     root = tmp_path / "root"
     judge_side(side, sample, root)
     steps = {**side.code.steps, "exact": "0" * 16}
-    second = judge_side(replace(side, code=Code(side.code.ingest, steps, side.code.reads)), sample, root)
+    second = judge_side(replace(side, code=replace(side.code, steps=steps)), sample, root)
     assert _scored(second, "length") == 0
     assert steps_with_scores(second) == {"length"}
     assert not (step_folder(second, _steps(second)["length"]) / "_done.json").samefile(
@@ -118,17 +118,29 @@ def test_other_code_of_a_step_whose_scores_are_read_takes_nothing_over(
     """The scores rest on its scores."""
     root = tmp_path / "root"
     reads = {**side.code.reads, "length": ["exact"]}
-    judge_side(replace(side, code=Code(side.code.ingest, side.code.steps, reads)), sample, root)
+    judge_side(replace(side, code=replace(side.code, reads=reads)), sample, root)
     steps = {**side.code.steps, "exact": "0" * 16}
-    second = judge_side(replace(side, code=Code(side.code.ingest, steps, reads)), sample, root)
+    second = judge_side(replace(side, code=replace(side.code, steps=steps, reads=reads)), sample, root)
     assert _scored(second, "length") == 12
+
+
+def test_another_engine_takes_scores_over_and_no_verdicts(tmp_path: Path, sample: Sample, side: Side) -> None:
+    """What a step says of a document is its own; whom it is asked about is not."""
+    root = tmp_path / "root"
+    first = judge_side(side, sample, root)
+    second = judge_side(replace(side, code=replace(side.code, engine="0" * 16)), sample, root)
+    assert second != first
+    assert _scored(second, "length") == 0
+    for name in ("exact", "length"):
+        files = [step_folder(one, _steps(one)[name]) / "_done.json" for one in (first, second)]
+        assert not files[0].samefile(files[1])
 
 
 def test_other_ingest_reads_the_sample_anew(tmp_path: Path, sample: Sample, side: Side) -> None:
     """By its code, and by its settings; then nothing at all is taken over."""
     root = tmp_path / "root"
     first = judge_side(side, sample, root)
-    other = replace(side, code=Code("0" * 16, side.code.steps, side.code.reads))
+    other = replace(side, code=replace(side.code, ingest="0" * 16))
     for changed in (other, _side(tmp_path, "ingest.slice_mb=3")):
         second = judge_side(changed, sample, root)
         assert not (second / "shards/00000-00000.arrow").exists() or not (second / "shards/00000-00000.arrow").samefile(
@@ -227,7 +239,7 @@ def test_other_code_is_that_of_its_tree(tmp_path: Path, sample: Sample, side: Si
 
 def test_made_is_read_as_it_was_written(tmp_path: Path) -> None:
     """And nothing of a file of another form."""
-    made = Made("s", "i", "e", Code("c", {"a": "1"}, {"a": ["b"]}))
+    made = Made("s", "i", "e", Code("c", {"a": "1"}, {"a": ["b"]}, "d"), {"a": {"list": "1"}})
     made.write(tmp_path)
     assert Made.read(tmp_path) == made
     for text in ("[]", "{}", '{"format": 1}', "{"):
