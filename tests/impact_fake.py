@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import yaml
 
 from curation.config import parse_config
+from curation.impact.classes import length_classes
 from curation.impact.facts import (
     DOCUMENTS_SCHEMA,
     KEPT,
@@ -26,8 +28,6 @@ from curation.run import read_json
 from curation.shards import open_table
 from curation.steps import PlacedStep
 from tests.fakes import Judged, make_run, run_steps
-
-LENGTHS = ((200, "< 200"), (1000, "200 to 1k"), (5000, "1k to 5k"), (20_000, "5k to 20k"))
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,7 @@ def _comparison(
         .select(["doc_id"])
         .to_pylist()
     ]
+    lengths = length_classes(np.array([len(one.text) for one in documents], np.int64)).to_pylist()
     rows = [
         {
             "doc_id": ids[place],
@@ -152,7 +153,7 @@ def _comparison(
             "id": one.id or f"d{place}",
             "source": one.source,
             "language": one.language,
-            "length": next((name for limit, name in LENGTHS if len(one.text) < limit), "> 20k"),
+            "length": lengths[place],
             "label": one.label,
             "characters": len(one.text),
             "tokens": max(1, len(one.text) // 4),

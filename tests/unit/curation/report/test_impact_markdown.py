@@ -17,7 +17,7 @@ HARD = [
     "`", "``", " ` ", "\\", "\\`", "|", "a|b\\|c", "- x", "1. x", "# x", "> x", "===", "---", "+ x", "&lt;", "<b>", "[a](b)",
     "![a](b)", "*a* _b_ ~~c~~", "snake_case _x_ __y__", "a\nb", "\x1b[31m", "\u202e", "$x$", "@user", "#12",
     "https://evil.example/a_b?c=*d*", "see www.evil.example.", "(HTTP://evil.example)", "a@evil.example", "owner/name#12",
-    "GH-12", ":tada:",    "https:/\\/x|y@z`w`",
+    "GH-12", ":tada:", "https:/\\/x|y@z`w`",
 ]  # fmt: skip
 TEXTS = st.one_of(
     st.text(max_size=60), st.text(alphabet="`|\\*_[]()<>#-+=.1 &a\n!~@:/w", max_size=40), st.sampled_from(HARD)

@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from curation.impact.bounds import broken_bounds
+from curation.impact.classes import LENGTHS
 from curation.impact.config import ImpactConfig
 from curation.impact.documents import choose_documents
 from curation.impact.facts import Comparison
@@ -146,6 +147,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Sheet:
 def test_all_files_are_written(sheet: Sheet) -> None:
     """Four files, and nothing else."""
     assert sorted(path.name for path in sheet.folder.iterdir()) == sorted(FILES)
+
+
+def test_lengths_are_called_as_in_any_sheet(sheet: Sheet) -> None:
+    """Classes of the documents made here are those of the engine, so that they stand in its order."""
+    assert set(sheet.comparison.documents["length"].to_pylist()) <= set(LENGTHS)
 
 
 def test_the_verdict_comes_first(sheet: Sheet) -> None:
