@@ -118,7 +118,8 @@ def loosened_words(changes: Sequence[BoundChange], broken_before: Sequence[Broke
         if one.loosens:
             before, after = one.words()
             had = f"the base has {before}" if one.before is not None else "the base has none of its own"
-            has = f"now {after}" if one.after is not None else "now there is none"
+            single = " of its own" if one.key.startswith("impact.languages.") else ""
+            has = f"now {after}" if one.after is not None else f"now there is none{single}"
             key = _EACH if one.key == _LEAST else one.key
             worst = max((bound.found for bound in broken_before if bound.key == key), default=None)
             moved = "" if worst is None else f" By that of the base the change would fail: {_moved(worst)}."

@@ -58,6 +58,12 @@ def test_words_say_both_limits_and_whether_the_old_one_would_hold() -> None:
     )
     assert second == "impact.max_language_change is loosened by the change itself: the base has 2 %, now there is none."
     assert loosened_words(bound_changes(new, new), broken) == []
+    thai = ImpactConfig(languages={"tha_Thai": 0.1})
+    (text,) = loosened_words(bound_changes(thai, None), [])
+    assert text.endswith("the base has 10 %, now there is none of its own.")
+    thai = ImpactConfig(max_language_change=0.02, languages={"tha_Thai": 0.1})
+    (text,) = loosened_words(bound_changes(ImpactConfig(max_language_change=0.02), thai), [])
+    assert text.endswith("the base has none of its own, now 10 %.")
 
 
 def test_bounds_of_a_revision(tmp_path: Path) -> None:
