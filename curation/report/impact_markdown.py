@@ -15,7 +15,7 @@ from curation.impact.figure_types import Figures
 from curation.report.excerpt import cut
 from curation.report.impact_numbers import interval, limits_words, percent, score_words
 from curation.report.impact_table import Cell, Table, group_name
-from curation.report.impact_view import DocumentGroup, View
+from curation.report.impact_view import DocumentGroup, View, called
 from curation.report.numbers import NBSP, noun, value
 from curation.report.span_excerpt import Mark
 from curation.terminal import printable, printable_lines
@@ -128,7 +128,9 @@ def pull_request(comparison: Comparison, figures: Figures, view: View) -> str:
     for block in (said, _worst(figures), rules):
         lines += [block, ""] if block else []
     sample = comparison.sample
-    told = f"{code(_short(sample.name))}, {noun(sample.documents, 'document')}, sha256 {code(sample.sha256[:12])}"
+    told = (
+        f"{code(_short(called(sample.name)))}, {noun(sample.documents, 'document')}, sha256 {code(sample.sha256[:12])}"
+    )
     lines.append(f"Sample {told}. The documents and all numbers: [sheet.html](sheet.html), [sheet.md](sheet.md).")
     return "\n".join(lines) + "\n"
 

@@ -22,7 +22,7 @@ from curation.report.impact_tables import filter_table, group_tables, reason_tab
 from curation.report.numbers import noun
 from curation.run import code_version
 
-__all__ = ["Bound", "DocumentGroup", "View", "view_of"]
+__all__ = ["Bound", "DocumentGroup", "View", "called", "view_of"]
 
 MAX_FILES = 5
 MAX_LANGUAGES = 8
@@ -105,7 +105,7 @@ def view_of(
     is_bounded = bounds is not None and bounds.bounds_anything
     level = "bad" if broken else "done" if is_bounded and not loosened else "look"
     return View(
-        title=f"{_called(comparison.new.label)} beside {_called(comparison.base.label)}",
+        title=f"{called(comparison.new.label)} beside {called(comparison.base.label)}",
         level=level,
         verdict=_verdict(level, is_bounded=is_bounded, is_loosened=bool(loosened)),
         sentences=[*_sentences(figures), *labelled_words(figures)],
@@ -163,8 +163,8 @@ def _sentences(figures: Figures) -> list[str]:
     return words
 
 
-def _called(label: str) -> str:
-    """A side's label, files by their name: where they lie is told below."""
+def called(label: str) -> str:
+    """A side or a sample, files by their name: where they lie is told elsewhere."""
     return _FOLDERS.sub("", label)
 
 

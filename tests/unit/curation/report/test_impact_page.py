@@ -281,6 +281,14 @@ def test_three_verdicts(
     assert f'class="badge state {level}"' in found.page.html
 
 
+def test_a_pull_request_names_a_sample_without_where_it_lies(comparison: Comparison, tmp_path: Path) -> None:
+    """Everyone who may read the change reads it; the sheet tells the folder."""
+    found = replace(comparison, sample=replace(comparison.sample, name="/home/me/repo/ci/sample"))
+    text = write(tmp_path, found).read("pull-request.md")
+    assert "Sample `sample`, " in text
+    assert "/home/me" not in text
+
+
 def test_a_pull_request_is_short_with_all_that_can_be_said(comparison: Comparison, tmp_path: Path) -> None:
     """Loosened bounds push no broken one out, nor the text over 30 lines."""
     told = figures(comparison, None)
