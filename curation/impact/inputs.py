@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from curation.errors import InputError, RunError
-from curation.impact.locks import waiting_lock
+from curation.impact.locks import hold, waiting_lock
 from curation.ingest.find import find_inputs
 from curation.ingest.stored import open_source
 
@@ -91,8 +91,10 @@ def take_sample(sample: Path | str | Sequence[Path | str] | None, root: Path) ->
     sha256 = hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()
     folder = root.resolve() / "samples" / sha256[:16]
     files = [folder / name for name in names]
+    hold(root.resolve(), "samples", folder.name)
     if not _is_whole(folder, names, hashes):
         _copy(sources, names, folder, hashes)
+    os.utime(folder)
     total = sum(n_bytes for _, n_bytes in hashes)
     return Sample(sha256, folder, tuple(str(file) for file in files), card, given, total)
 

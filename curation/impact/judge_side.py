@@ -25,7 +25,7 @@ from curation.impact.code import HERE, Sources, environment_digest
 from curation.impact.contents import contents_of
 from curation.impact.inputs import Sample
 from curation.impact.kernels import share_kernels
-from curation.impact.locks import waiting_lock
+from curation.impact.locks import hold, waiting_lock
 from curation.impact.seeds import CODE_FILE, Made, closed_steps, is_finished, saved_steps, seed, steps_with_scores
 from curation.impact.sides import Side, step_names
 from curation.impact.warm import warm_here, warm_steps, write_warm_documents
@@ -119,6 +119,7 @@ def judge_side(side: Side, sample: Sample, root: Path, *, workers: int = 1, prog
     made = made_with(side, sample)
     run_id = _id_of(side, made)
     folder = own / "runs" / run_id
+    hold(own, "runs", run_id)
     with waiting_lock(own, run_id) as lock:
         if not is_finished(folder):
             used = 1 if sample.bytes < SMALL_BYTES else workers

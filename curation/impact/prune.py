@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from curation.impact.locks import is_free, waiting_lock
+from curation.impact.locks import is_free, unused
 from curation.impact.seeds import CODE_FILE
 
 __all__ = ["KEPT_OF_EACH", "prune"]
@@ -20,7 +20,7 @@ _STALE_SECONDS = 86_400
 
 
 def prune(own: Path, used: Collection[Path], keep: int = KEPT_OF_EACH) -> None:
-    """Delete what has been of no use for the longest time; what another command holds stays.
+    """Delete what has been of no use for the longest time; what any command makes use of (`locks.hold`) stays.
 
     Args:
         own: folder of all that `impact` keeps.
@@ -34,10 +34,9 @@ def prune(own: Path, used: Collection[Path], keep: int = KEPT_OF_EACH) -> None:
             _delete(path)
         kept = sorted((one for one in there if not one.name.startswith(".")), key=_last_use, reverse=True)
         for path in [one for one in kept[keep:] if one not in used]:
-            if kind == "runs":
-                _delete_run(own, path)
-            else:
-                _delete(path)
+            with unused(own, kind, path.name) as free:
+                if free and (kind != "runs" or is_free(own, path.name)):
+                    _delete(path)
 
 
 def _last_use(path: Path) -> float:
@@ -45,12 +44,6 @@ def _last_use(path: Path) -> float:
         with contextlib.suppress(OSError):
             return one.stat().st_mtime
     return 0.0
-
-
-def _delete_run(own: Path, path: Path) -> None:
-    if is_free(own, path.name):
-        with waiting_lock(own, path.name):
-            _delete(path)
 
 
 def _delete(path: Path) -> None:

@@ -6,7 +6,6 @@ The new side goes first, so that the base computes only what its own code change
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +57,7 @@ class Change:
         tokens = count_tokens(shards_of(Run(new)), self.pack, self.root / "impact")
         notes = (*self.sides.notes, *self.notes)
         comparison = compare_sides(self.sides.base, self.sides.new, (base, new), self.sample, tokens, notes)
-        tree = self.sides.base.tree
-        for used in (self.sample.folder, tree):
-            if used is not None:
-                os.utime(used)
-        prune(
-            self.root / "impact", {base, new, self.sample.folder, *((tree, *tree.parents) if tree is not None else ())}
-        )
+        prune(self.root / "impact", {base, new})
         return comparison
 
 

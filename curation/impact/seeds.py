@@ -220,10 +220,10 @@ def seed(folder: Path, runs: Path, made: Made) -> None:
         shards = _shards(folder)
     else:
         same = [one for one, its in others if (its.ingest, its.code.ingest) == (made.ingest, made.code.ingest)]
-        if not same or not made.ingest:
+        found = _link_first_ingest(same, folder) if made.ingest else None
+        if found is None:
             return
-        _link_ingest(same[0], folder)
-        shards = _shards(same[0])
+        shards = found
     best: defaultdict[tuple[str, str], _Saved] = defaultdict(_Saved)
     for other, its in others:
         try:
@@ -251,7 +251,14 @@ def _link_closed(other: Path, its: Made, made: Made, folder: Path, best: default
 
 def _newest(runs: Path) -> list[Path]:
     found = [path.parent for path in runs.glob(f"*/{CODE_FILE}")]
-    return sorted(found, key=lambda path: (path / CODE_FILE).stat().st_mtime_ns, reverse=True)
+    return sorted(found, key=_last_use, reverse=True)
+
+
+def _last_use(run: Path) -> int:
+    try:
+        return (run / CODE_FILE).stat().st_mtime_ns
+    except OSError:  # deleted just now
+        return 0
 
 
 def _shards(folder: Path) -> list[tuple[str, str]]:
@@ -267,6 +274,19 @@ def _alike(other: Path, its: Code, code: Code) -> Iterator[tuple[dict[str, Any],
         closed = closed and same
         if same and all(code.steps.get(one) == its.steps.get(one) for one in code.reads.get(name, ())):
             yield step, closed
+
+
+def _link_first_ingest(others: Sequence[Path], folder: Path) -> list[tuple[str, str]] | None:
+    """Link the shards of the first of some runs that is still there; None if none is."""
+    for other in others:
+        try:
+            shards = _shards(other)
+            _link_ingest(other, folder)
+        except (RunError, OSError) as error:  # it is being deleted, to make room; each part that is linked is whole
+            log.info("the documents in %s are not made use of: %s", other.name, error)
+        else:
+            return shards
+    return None
 
 
 def _link_ingest(other: Path, folder: Path) -> None:
@@ -309,6 +329,8 @@ def _link(source: Path, target: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
+        if not source.exists():
+            raise RunError(f"{source} is gone: another command has deleted it, to make room. Try again.") from error
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
             shutil.copyfile(source, temporary)

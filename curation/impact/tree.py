@@ -6,6 +6,7 @@ is changed: no checkout, no worktree, no index. Unpacking this project costs abo
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import secrets
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from curation.errors import ConfigError, RunError, nearest
 from curation.impact.code import HERE, PACKAGES
+from curation.impact.locks import hold
 
 __all__ = ["Repository", "code_tree", "package_repository", "repository_of", "unpacked"]
 
@@ -144,15 +146,20 @@ def package_repository() -> tuple[Repository, str] | None:
 def unpacked(repository: Repository, commit: str, paths: Sequence[str], folder: Path) -> Path:
     """Some paths of a commit in a folder of their own: made if it is not there yet, as a whole.
 
+    It was of use just now, and nobody deletes it before this process ends.
+
     Args:
         paths: from the top of the repository; those that the commit does not have are left out.
-        folder: where they shall lie.
+        folder: where they shall lie: in the folder `trees` of all that `impact` keeps.
 
     Raises:
         ConfigError: git cannot give them.
         RunError: the folder cannot be written.
     """
+    hold(folder.parents[1], folder.parent.name, folder.name)
     if folder.is_dir():
+        with contextlib.suppress(OSError):  # of somebody else: then it is deleted a little earlier
+            os.utime(folder)
         return folder
     there = [
         path for path in paths if repository.git("cat-file", "-e", f"{commit}:{path}", check=False).returncode == 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from curation.errors import InputError
 from curation.impact.inputs import take_sample
+from curation.impact.prune import prune
 
 
 def _sample(folder: Path, **files: str) -> Path:
@@ -63,6 +65,17 @@ def test_a_sample_that_is_not_there_or_holds_nothing_is_refused(tmp_path: Path) 
         take_sample(tmp_path / "none", tmp_path / "root")
     with pytest.raises(InputError, match="holds no files"):
         take_sample(tmp_path / "empty", tmp_path / "root")
+
+
+def test_a_sample_that_is_used_again_is_of_use_now_and_stays(tmp_path: Path) -> None:
+    """However old the copy is: it is read as long as this process lives."""
+    folder = _sample(tmp_path / "one", a='{"text": "a"}\n')
+    copy = take_sample(folder, tmp_path / "root").folder
+    os.utime(copy, (1000, 1000))
+    assert take_sample(folder, tmp_path / "root").folder == copy
+    assert copy.stat().st_mtime > 1000
+    prune(tmp_path / "root", (), keep=0)
+    assert (copy / "0000" / "a.jsonl").exists()
 
 
 def test_a_copy_that_was_cut_is_made_anew(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from curation.errors import ConfigError, RunError
+from curation.impact import seeds
 from curation.impact.code import Code
 from curation.impact.inputs import Sample, take_sample
 from curation.impact.judge_side import judge_side, run_id_of
@@ -185,6 +187,24 @@ def test_what_is_damaged_is_made_anew(tmp_path: Path, sample: Sample, side: Side
         path.write_text("{broken")
     assert judge_side(side, sample, root) == folder
     assert _steps(folder)["length"]["docs_kept"] == 10
+
+
+def test_a_run_that_is_deleted_while_it_is_linked_is_not_made_use_of(
+    tmp_path: Path, sample: Sample, side: Side, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another command, to make room: the sample is judged all the same, without a word of a full disk."""
+    root = tmp_path / "root"
+    first = judge_side(side, sample, root)
+
+    def delete_then_link(source: Path, target: Path) -> None:
+        shutil.rmtree(first, ignore_errors=True)
+        link(source, target)
+
+    link = seeds._link
+    monkeypatch.setattr(seeds, "_link", delete_then_link)
+    second = judge_side(_side(tmp_path, "length.min_units=6"), sample, root)
+    assert _steps(second)["length"]["docs_kept"] == 7
+    assert not first.exists()
 
 
 def test_a_half_seeded_run_goes_on(tmp_path: Path, sample: Sample, side: Side) -> None:

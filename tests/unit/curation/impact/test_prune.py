@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from curation.impact.locks import is_free, waiting_lock
@@ -34,6 +36,34 @@ def test_what_was_of_use_last_stays(tmp_path: Path) -> None:
     assert _kept(tmp_path, "samples") == ["5", "6", "7"]
     assert _kept(tmp_path, "tokens") == ["5.arrow", "6.arrow", "7.arrow"]
     assert is_free(tmp_path, "1")
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from curation.impact.locks import hold
+for kind in ("runs", "trees", "samples"):
+    hold(Path(sys.argv[1]), kind, "0")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_another_process_makes_use_of_stays_until_it_ends(tmp_path: Path) -> None:
+    """Whatever its age, and however the process ends."""
+    kinds = ("runs", "trees", "samples")
+    for kind in kinds:
+        (tmp_path / kind / "0").mkdir(parents=True)
+        (tmp_path / kind / "1").mkdir()
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        prune(tmp_path, (), keep=0)
+        assert [_kept(tmp_path, kind) for kind in kinds] == [["0"]] * 3
+        other.kill()
+    prune(tmp_path, (), keep=0)
+    assert [_kept(tmp_path, kind) for kind in kinds] == [[]] * 3
 
 
 def test_what_a_killed_command_left_goes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from curation.errors import ConfigError
+from curation.impact.prune import prune
 from curation.impact.sides import Side, sides_of, step_names
 from curation.impact.tree import package_repository
 from tests.impact_repository import commit, make_repository
@@ -95,6 +96,8 @@ def test_files_that_a_config_names_are_those_of_the_revision(tmp_path: Path) -> 
     assert "impact/trees" in old
     assert "impact/trees" not in new
     assert old.count("impact/trees") == 1
+    prune(tmp_path / "root" / "impact", (), keep=0)
+    assert next((tmp_path / "root" / "impact" / "trees").rglob("mine.txt")).read_text() == "old words\n"
 
 
 @pytest.mark.parametrize(

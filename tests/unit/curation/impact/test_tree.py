@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from curation.errors import ConfigError
+from curation.impact.prune import prune
 from curation.impact.tree import Repository, code_tree, package_repository, repository_of, unpacked
 from tests.impact_repository import commit, git, make_repository
 
@@ -77,6 +79,18 @@ def test_a_tree_is_unpacked_once_and_whole(folder: Path, tmp_path: Path) -> None
     assert unpacked(repository, first, ["lists"], there) == there
     assert (there / "mark").exists()
     assert [path.name for path in there.parent.iterdir()] == [first]
+
+
+def test_a_tree_that_is_used_again_is_of_use_now_and_stays(folder: Path, tmp_path: Path) -> None:
+    """However old it is: its files are read as long as this process lives."""
+    repository = Repository(folder)
+    first = repository.commit("v1")
+    there = unpacked(repository, first, ["lists"], tmp_path / "trees" / first)
+    os.utime(there, (1000, 1000))
+    unpacked(repository, first, ["lists"], there)
+    assert there.stat().st_mtime > 1000
+    prune(tmp_path, (), keep=0)
+    assert (there / "lists" / "x.tsv").exists()
 
 
 def test_a_hook_does_not_lead_git_elsewhere(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
