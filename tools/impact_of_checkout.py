@@ -18,12 +18,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from curation.config import yaml_mapping
 from curation.errors import CorpusmillError
-from curation.impact.code import ENGINE, PACKAGES, Sources, code_of
+from curation.impact.code import PACKAGES, Sources, code_of
 from curation.impact.sides import step_names
 
 __all__ = ["BASE_FILE", "CONFIGS", "NoBaseError", "changes", "deciding", "main", "signed_base"]
@@ -33,8 +33,6 @@ BASE_FILE = Path("tests/golden/impact_base.txt")
 CACHE = Path(".cache/impact")
 """Root of the runs and folder of the sheets."""
 FOLDER_OF_CONFIGS = "curation/configs"
-DRIVERS = sorted({*ENGINE, "curation.launch", "curation.passes"})
-"""Modules that no step depends on, and that could change every verdict."""
 CONFIGS = ("web", "zh-web")
 KILLED = 3
 """Exit code where a signal ended what judges, which tells nothing of a bound."""
@@ -98,7 +96,7 @@ def deciding(tree: Path, memo: Path | None = None) -> dict[str, str]:
         memo: a file that keeps what was read of sources, see `Sources`.
     """
     configs = (tree / FOLDER_OF_CONFIGS).glob("*.yaml")
-    found = {config.relative_to(tree).as_posix(): _digest([config]) for config in configs}
+    found = {config.relative_to(tree).as_posix(): hashlib.sha256(config.read_bytes()).hexdigest() for config in configs}
     steps: set[str] = set()
     for shipped in CONFIGS:
         path = tree / FOLDER_OF_CONFIGS / f"{shipped}.yaml"
@@ -107,13 +105,8 @@ def deciding(tree: Path, memo: Path | None = None) -> dict[str, str]:
     sources = Sources(tree, memo)
     code = code_of(sources, sorted(steps))
     sources.remember()
-    engine = [source for name in DRIVERS if (source := sources.path(name)) is not None]
     found |= {f"step {name}": digest for name, digest in code.steps.items()}
-    return found | {"ingest": code.ingest, "what drives the steps": _digest(engine)}
-
-
-def _digest(paths: Iterable[Path]) -> str:
-    return " ".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    return found | {"ingest": code.ingest, "what drives the steps": code.engine}
 
 
 def _unpack(repo: Path, base: str, folder: Path) -> None:
