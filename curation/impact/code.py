@@ -39,7 +39,8 @@ DRIVERS = (*ENGINE, "curation.launch", "curation.passes", "curation.close")
 """What decides which documents a step is asked about. Each counts by itself: what they import are steps, or reports."""
 INGEST = ("curation.ingest.plan", "curation.ingest.part", "curation.ingest.close")
 
-_MEMO_FORMAT = [1, platform.python_version()]
+_STEP_SCORE = r"\w+\.\w+"
+_MEMO_FORMAT = [2, platform.python_version()]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class _Module:
     """Modules of this project that it may mean; a relative import begins with as many dots as it is written with."""
     words: tuple[str, ...]
     """What stands before the dot in strings such as `language.language`."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """By name, the same of what the module assigns to a name, for others that import it."""
 
 
 class Sources:
@@ -88,7 +91,7 @@ class Sources:
     def remember(self) -> None:
         """Write the memo file, if there is something new."""
         if self._memo_file is not None and len(self._memo) > self._known:
-            told = {content: [one.digest, one.imports, one.words] for content, one in self._memo.items()}
+            told = {key: [one.digest, one.imports, one.words, one.constants] for key, one in self._memo.items()}
             write_json(self._memo_file, {"format": _MEMO_FORMAT, "modules": told}, durable=False)
             self._known = len(self._memo)
 
@@ -118,14 +121,28 @@ class Sources:
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
     def reads(self, name: str) -> list[str]:
-        """The steps whose scores a step may read: what stands before the dot in the strings of its package."""
+        """The steps whose scores a step may read: what stands before the dot in the strings of its package.
+
+        A string that another module gave a name counts where that name is imported.
+        """
         place = self.steps.get(name)
         path = None if place is None else self.path(place.partition(":")[0])
         if path is None:
             return []
         files = sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]
-        words = {word for file in files for word in self._read(file).words}
+        words = {word for file in files for word in (*self._read(file).words, *self._imported_words(file))}
         return sorted((set(self.steps) - {name}) & words)
+
+    def _imported_words(self, file: Path) -> Iterator[str]:
+        """What stands before the dot in strings that a source file imports by name from another module."""
+        parts = file.relative_to(self.folder).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        for imported in self._module(name).imports:
+            module, _, constant = imported.rpartition(".")
+            if module and self.path(module) is not None:
+                word = self._module(module).constants.get(constant)
+                if word is not None:
+                    yield word
 
     def digest(self, modules: Iterable[str]) -> str:
         """Digest of modules, of all that they import of this project, and of the data beside those: 16 hex digits."""
@@ -220,7 +237,7 @@ def _read_memo(path: Path | None) -> dict[str, _Module]:
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
         modules = told["modules"] if told["format"] == _MEMO_FORMAT else {}
-        return {key: _Module(one[0], tuple(one[1]), tuple(one[2])) for key, one in modules.items()}
+        return {key: _Module(one[0], tuple(one[1]), tuple(one[2]), dict(one[3])) for key, one in modules.items()}
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
         return {}
 
@@ -229,8 +246,9 @@ def _read_module(content: bytes, path: Path) -> _Module:
     tree = _parsed(content, path)
     imports = tuple(sorted(set(_imports(tree))))
     words = tuple(sorted(set(_words_before_dots(tree))))
+    constants = dict(_constants(tree))
     text = _text(tree).encode("utf-8", "surrogatepass")
-    return _Module(hashlib.sha256(text).hexdigest(), imports, words)
+    return _Module(hashlib.sha256(text).hexdigest(), imports, words, constants)
 
 
 def _parsed(content: bytes, path: Path) -> ast.Module:
@@ -301,8 +319,19 @@ def _literal(path: Path, name: str) -> dict[str, str]:
 
 def _words_before_dots(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"\w+\.\w+", node.value):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(_STEP_SCORE, node.value):
             yield node.value.partition(".")[0]
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Names that a module assigns, and each word before a dot that is assigned to it."""
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and re.fullmatch(_STEP_SCORE, value.value):
+            yield from ((one.id, value.value.partition(".")[0]) for one in targets if isinstance(one, ast.Name))
 
 
 def _data_files(folder: Path) -> Iterator[Path]:

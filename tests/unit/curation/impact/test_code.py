@@ -10,6 +10,7 @@ import pytest
 from curation.errors import RunError
 from curation.filters import FILTERS
 from curation.impact.code import HERE, Sources, code_of, environment_digest
+from curation.steps import STEPS, step_class
 
 FILES = {
     "curation/__init__.py": "",
@@ -91,6 +92,26 @@ def test_a_step_that_is_not_there_has_no_digest(tree: Path) -> None:
 def test_reads_are_the_steps_whose_scores_are_named(tree: Path) -> None:
     """`b.score` in the sources of a step's package."""
     assert code_of(Sources(tree), ["a", "b"]).reads == {"a": ["b"], "b": []}
+
+
+@pytest.mark.parametrize("way", ["from curation.names import SCORE", "from ..names import SCORE as s"])
+def test_a_score_that_is_named_by_a_constant_is_read(tree: Path, way: str) -> None:
+    """Where the constant is imported, and only of it; with a memo too."""
+    (tree / "curation/names.py").write_text('SCORE: str = "a.score"\nOTHER = "near.score"\n')
+    (tree / "curation/filters/b.py").write_text(f"{way}\nclass B: ...\n")
+    memo = tree / "memo.json"
+    for _ in range(2):
+        sources = Sources(tree, memo)
+        assert sources.reads("b") == ["a"]
+        sources.remember()
+
+
+def test_reads_hold_what_every_step_says_that_it_needs() -> None:
+    """Of every step of this version: else scores would be taken over that rest on scores of other code."""
+    sources = Sources(HERE)
+    for name in STEPS:
+        needed = {need.partition(".")[0] for need in step_class(name).needs if "." in need}
+        assert needed <= set(sources.reads(name)), name
 
 
 def test_the_digest_is_one_in_every_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
