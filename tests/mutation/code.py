@@ -276,7 +276,7 @@ def _applying(one: Reached, change: Change, caches: set[tuple[str, str]]) -> Cal
 def _running(one: Reached) -> FunctionType | None:
     """The function of this process that came from a place in a file."""
     for function in gc.get_objects():
-        if isinstance(function, FunctionType):
+        if type(function) is FunctionType:
             code = function.__code__
             if (code.co_filename, code.co_firstlineno, code.co_qualname) == (str(one.file), one.line, one.name):
                 return function
