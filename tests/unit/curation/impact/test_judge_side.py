@@ -190,9 +190,9 @@ def test_what_is_damaged_is_made_anew(tmp_path: Path, sample: Sample, side: Side
 
 
 def test_a_run_that_is_deleted_while_it_is_linked_is_not_made_use_of(
-    tmp_path: Path, sample: Sample, side: Side, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, sample: Sample, side: Side, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By another command, to make room: the sample is judged all the same, without a word of a full disk."""
+    """By another command, to make room: the sample is judged all the same, without a word of damage or a full disk."""
     root = tmp_path / "root"
     first = judge_side(side, sample, root)
 
@@ -205,6 +205,7 @@ def test_a_run_that_is_deleted_while_it_is_linked_is_not_made_use_of(
     second = judge_side(_side(tmp_path, "length.min_units=6"), sample, root)
     assert _steps(second)["length"]["docs_kept"] == 7
     assert not first.exists()
+    assert "is judged anew" not in caplog.text
 
 
 def test_a_half_seeded_run_goes_on(tmp_path: Path, sample: Sample, side: Side) -> None:
