@@ -8,16 +8,23 @@ it can command the terminal.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from curation.command_parser import Commands, command
+from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.export_command import positive
 from curation.terminal_columns import print_lines
 
 __all__ = ["add_impact"]
+
+NOT_JUDGED = 3
+"""Exit code where there is no sheet though the command was right: 1 says that there is one, and that a bound is broken."""
 
 _SUMMARY = (
     "judge a sample before and after a change: which documents change sides, why, and whether that is within bounds"
@@ -83,7 +90,7 @@ def _impact(arguments: argparse.Namespace, file: TextIO | None = None) -> int:
     """Ask, answer, print; returns 1 if the change breaks a bound, else 0.
 
     Raises:
-        CorpusmillError: see `curation.impact_tasks.answer`.
+        CorpusmillError: see `curation.impact_tasks.answer`; its exit code is 2 for wrong use, else 3.
     """
     from curation.environment import environment
     from curation.impact_summary import summary_lines
@@ -94,7 +101,10 @@ def _impact(arguments: argparse.Namespace, file: TextIO | None = None) -> int:
         arguments.config, arguments.base, tuple(arguments.set), tuple(arguments.sample), arguments.corpus
     )
     root = arguments.root or environment().root
-    with ProgressDisplay(quiet=arguments.quiet) as progress:
+    _refuse_foreign(arguments.output)
+    if arguments.quiet:
+        logging.getLogger("corpusmill").setLevel(logging.WARNING)
+    with _not_judged(), ProgressDisplay(quiet=arguments.quiet) as progress:
         shown = None if arguments.quiet else progress
         found = answer(question, root, arguments.output, workers=arguments.workers, progress=shown)
     stream = file if file is not None else sys.stdout
@@ -103,3 +113,38 @@ def _impact(arguments: argparse.Namespace, file: TextIO | None = None) -> int:
     else:
         print_lines(lambda width: summary_lines(found), stream)
     return 1 if found.broken else 0
+
+
+def _refuse_foreign(output: Path | None) -> None:
+    """Four files among somebody's own would be lost there, or stay for ever."""
+    if output is not None and output.is_dir() and any(output.iterdir()) and not (output / "sheet.json").exists():
+        raise ConfigError(
+            f"{output} holds other files, among which a sheet would be lost. Give --output a folder of its own."
+        )
+
+
+@contextlib.contextmanager
+def _not_judged() -> Iterator[None]:
+    """Make an exit code of its own of whatever keeps the sheet from being written, and a message of what the system says."""
+    try:
+        yield
+    except SyntaxError as error:
+        if error.filename is None:
+            raise
+        raise _unjudged(f"{error.filename}, line {error.lineno}, is no Python: {error.msg}. Mend it first.") from error
+    except OSError as error:
+        if error.filename is None:
+            raise
+        raise _unjudged(
+            f"{error.filename} cannot be used: {error.strerror}. Check --root, --output and --sample: folders must be yours to write."
+        ) from error
+    except CorpusmillError as error:
+        if error.exit_code == 1:
+            error.exit_code = NOT_JUDGED
+        raise
+
+
+def _unjudged(message: str) -> RunError:
+    error = RunError(message)
+    error.exit_code = NOT_JUDGED
+    return error

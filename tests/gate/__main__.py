@@ -66,6 +66,10 @@ def _check_use(arguments: argparse.Namespace) -> None:
             raise FloorsError(f"no family {name!r}{nearest(name, FAMILIES)}. There are {', '.join(FAMILIES)}")
     if not arguments.update and (arguments.lower or arguments.reason or arguments.corpus):
         raise FloorsError("--lower, --reason and --corpus belong to --update")
+    known = {corpus for name in FAMILIES for corpus in FAMILIES[name].corpora}
+    for name in arguments.corpus:
+        if name not in known:
+            raise FloorsError(f"no corpus {name!r}{nearest(name, known)}. There are {', '.join(sorted(known))}")
     if arguments.lower and not (arguments.reason or "").strip():
         raise FloorsError("a floor is lowered for a reason only: say it with --reason")
     if arguments.reason and not arguments.lower:

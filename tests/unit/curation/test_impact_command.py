@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from curation.cli import main
+from curation.errors import RunError
 from tests.impact_question import make_root, write_question
 
 
@@ -65,6 +66,7 @@ def test_json_is_the_whole_sheet(here: Path, capsys: pytest.CaptureFixture[str])
         (["--corpus", "large"], "corpus size 'large'"),
         (["--set", "length.min_unitz=3"], "min_units"),
         (["--output", "mine.yaml"], "mine.yaml is a file"),
+        (["--output", "."], "holds other files"),
     ],
 )
 def test_wrong_use_is_told_apart_from_a_broken_bound(
@@ -82,3 +84,27 @@ def test_a_base_must_be_said(here: Path, capsys: pytest.CaptureFixture[str]) -> 
         main(["impact"])
     assert ended.value.code == 2
     assert "--base" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            SyntaxError("invalid syntax", ("curation/filters/length.py", 7, 1, "def (", 7, 2)),
+            "length.py, line 7, is no Python",
+        ),
+        (PermissionError(13, "Permission denied", "out"), "out cannot be used: Permission denied"),
+        (RunError("a shard is gone"), "a shard is gone"),
+    ],
+)
+def test_what_cannot_be_judged_is_told_apart_from_a_broken_bound(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    """3, and one message: CI must not take it for a sheet that says no."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("curation.impact_tasks.answer", fail)
+    assert asked() == 3
+    assert told in capsys.readouterr().err
