@@ -324,7 +324,9 @@ def test_costs_stand_side_by_side() -> None:
     busy = [step_facts("length", 0, seconds=9.0, cpu_seconds=2.0, scored=1000)]
     at_rest = [step_facts("length", 0, seconds=1.0, cpu_seconds=1.0, scored=1000)]
     (line,) = figures(compared(documents, at_rest, busy)).costs
-    assert line.times == 2.0, "of the processor where both sides tell it: another job on the machine makes no filter slower"
+    assert line.times == 2.0, (
+        "of the processor where both sides tell it: another job on the machine makes no filter slower"
+    )
     few = [step_facts("length", 0, scored=19)]
     assert figures(compared(documents, few, few)).costs[0].times is None
     none = [step_facts("length", 0, docs_in=0, scored=0, seconds=0.0)]
