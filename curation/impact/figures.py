@@ -224,7 +224,8 @@ def _cost_line(comparison: Comparison, name: str) -> CostLine:
     before, after = (_cost(step, by_processor) for step in steps)
     times = None
     if before and after and before.ms_per_document and after.ms_per_document is not None:
-        fewest = min(one.documents if one.scored is None else one.scored for one in (before, after))
+        # A version that does not say how many it scored may have taken all of them over.
+        fewest = min(one.scored or 0 for one in (before, after))
         times = after.ms_per_document / before.ms_per_document if fewest >= LEAST_SCORED else None
     return CostLine(name, before, after, times)
 

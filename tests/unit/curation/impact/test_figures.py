@@ -327,6 +327,8 @@ def test_costs_stand_side_by_side() -> None:
     assert line.times == 2.0, (
         "of the processor where both sides tell it: another job on the machine makes no filter slower"
     )
+    silent = [step_facts("length", 0, seconds=0.01, scored=None)]
+    assert figures(compared(documents, silent, at_rest)).costs[0].times is None, "its scores may have been taken over"
     few = [step_facts("length", 0, scored=19)]
     assert figures(compared(documents, few, few)).costs[0].times is None
     none = [step_facts("length", 0, docs_in=0, scored=0, seconds=0.0)]
