@@ -215,7 +215,8 @@ class CostLine:
     before: Cost | None
     after: Cost | None
     times: float | None
-    """Milliseconds per document, after by before; None where one side measured none, does not tell how many it scored, or scored fewer than 20 documents."""
+    """Milliseconds per document, after by before; None where one side measured none, does not tell how many it scored, or scored
+    fewer than 20 documents."""
 
 
 @dataclass(frozen=True, slots=True)
