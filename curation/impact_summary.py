@@ -14,8 +14,8 @@ from curation.terminal_columns import Cell, columns, line_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from curation.impact.counting.figure_types import Cost, Estimate, Figures, Moves, Part
     from curation.impact.facts import Comparison
-    from curation.impact.figure_types import Cost, Estimate, Figures, Moves, Part
     from curation.impact_tasks import Answer
 
 __all__ = ["summary_lines"]

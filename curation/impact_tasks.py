@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Any
 from curation.config import SHIPPED, load_config
 from curation.errors import ConfigError, CorpusmillError, RunError
 from curation.ids import digest8
-from curation.impact.bounds import BrokenBound, broken_bounds, unchecked_bounds
-from curation.impact.bounds_before import bound_changes, bounds_of_base, loosened_words
 from curation.impact.config import ImpactConfig
-from curation.impact.corpus import corpus_of
-from curation.impact.figures import figures
+from curation.impact.counting.bounds import BrokenBound, broken_bounds, unchecked_bounds
+from curation.impact.counting.bounds_before import bound_changes, bounds_of_base, loosened_words
+from curation.impact.counting.corpus import corpus_of
+from curation.impact.counting.figures import figures
 from curation.impact.run import Change, change_of
 from curation.launch import Progress
 from curation.run import read_json, utc_now, write_json
 from curation.tasks import root_of, run_id_for
 
 if TYPE_CHECKING:
+    from curation.impact.counting.figure_types import Figures
     from curation.impact.facts import Comparison
-    from curation.impact.figure_types import Figures
 
 __all__ = ["Answer", "Question", "answer", "begin", "hold", "judge", "write"]
 
@@ -114,7 +114,7 @@ def answer(
     Raises:
         CorpusmillError: the question, the sample or a side will not do.
     """
-    from curation.impact.documents import choose_documents
+    from curation.impact.shown.documents import choose_documents
     from curation.report.impact_page import write_sheet
 
     if folder is not None and folder.exists() and not folder.is_dir():

@@ -17,7 +17,7 @@ from curation.terminal_columns import Cell, columns, print_lines
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from curation.impact.draw import DrawnSample
+    from curation.sampling.draw import DrawnSample
 
 __all__ = ["add_sample", "answer_lines"]
 
@@ -56,9 +56,9 @@ def add_sample(commands: Commands) -> None:
 
 def _sample(arguments: argparse.Namespace) -> int:
     from curation.environment import environment
-    from curation.impact.draw import draw_sample
     from curation.pipeline import Pipeline
     from curation.run import Run
+    from curation.sampling.draw import draw_sample
 
     pipeline = Pipeline(Run.find(arguments.run, arguments.root or environment().root))
     made = draw_sample(pipeline, arguments.output, arguments.documents, arguments.seed)

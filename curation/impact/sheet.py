@@ -9,9 +9,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from curation.impact.bounds import BrokenBound
+from curation.impact.counting.bounds import BrokenBound
+from curation.impact.counting.figure_types import Figures
 from curation.impact.facts import Comparison, SideFacts, StepFacts
-from curation.impact.figure_types import Figures
 
 __all__ = ["FORMAT", "plain", "sheet_json"]
 

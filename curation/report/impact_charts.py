@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from curation.impact.figure_types import Estimate
+from curation.impact.counting.figure_types import Estimate
 from curation.report.excerpt import plain
 from curation.report.impact_numbers import interval, percent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curation.impact.figure_types import Cost, CostLine, Figures, Scaled
+from curation.impact.counting.figure_types import Cost, CostLine, Figures, Scaled
 from curation.report.impact_numbers import interval, percent, short_amount, times
 from curation.report.impact_table import Cell, Table, group_name, heads
 from curation.report.numbers import NBSP, duration, noun

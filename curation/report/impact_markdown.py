@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from curation.impact.documents import ShownDocument
+from curation.impact.counting.figure_types import Figures
 from curation.impact.facts import Comparison, Outcome
-from curation.impact.figure_types import Figures
+from curation.impact.shown.documents import ShownDocument
 from curation.report.excerpt import cut
 from curation.report.impact_numbers import interval, limits_words, percent, score_words
 from curation.report.impact_table import Cell, Table, group_name

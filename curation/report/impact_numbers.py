@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from curation.impact.figure_types import Estimate, Part
+from curation.impact.counting.figure_types import Estimate, Part
 from curation.report.numbers import NBSP, value, value_beside
 from curation.score_words import list_words
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from curation.impact.bounds import BrokenBound
-from curation.impact.bounds_before import BoundChange
 from curation.impact.config import ImpactConfig
-from curation.impact.documents import Documents, ShownDocument, documents_json
+from curation.impact.counting.bounds import BrokenBound
+from curation.impact.counting.bounds_before import BoundChange
+from curation.impact.counting.figure_types import Figures
 from curation.impact.facts import Comparison
-from curation.impact.figure_types import Figures
 from curation.impact.sheet import sheet_json
+from curation.impact.shown.documents import Documents, ShownDocument, documents_json
 from curation.report.build import template_environment
 from curation.report.impact_markdown import pull_request, sheet_markdown
 from curation.report.impact_numbers import amount, interval, limits_words, percent, score_words, signed
@@ -46,11 +46,11 @@ def write_sheet(
     """Write the four files of a sheet; the page last, so that where it is, the others are.
 
     Args:
-        documents: see `curation.impact.documents.choose_documents`.
+        documents: see `curation.impact.shown.documents.choose_documents`.
         folder: made if it is not there.
         bounds: of the new side's config; None: it has none.
         bound_changes: bounds that are other ones on the base.
-        loosened: see `curation.impact.bounds_before.loosened_words`.
+        loosened: see `curation.impact.counting.bounds_before.loosened_words`.
         command: that makes this sheet again.
 
     Raises:

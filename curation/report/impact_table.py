@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from curation.impact.figure_types import OTHERS, Figures, Part
+from curation.impact.counting.figure_types import OTHERS, Figures, Part
 from curation.report.impact_numbers import amount, at_most, interval, percent
 from curation.report.masking import mask
 from curation.report.numbers import NBSP

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from curation.impact.figure_types import MEASURES, Figures, FilterMoves, Group, Moves, Part, ReasonLine
+from curation.impact.counting.figure_types import MEASURES, Figures, FilterMoves, Group, Moves, Part, ReasonLine
 from curation.report.impact_charts import Scale, difference, moves, scale_of
 from curation.report.impact_numbers import amount, interval, percent, signed
 from curation.report.impact_table import Cell, Table, group_name, heads, of_all, part_cell

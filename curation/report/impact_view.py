@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from curation.impact.bounds import BrokenBound
-from curation.impact.bounds_before import BoundChange
 from curation.impact.config import ImpactConfig
-from curation.impact.documents import Documents, ShownDocument
+from curation.impact.counting.bounds import BrokenBound
+from curation.impact.counting.bounds_before import BoundChange
+from curation.impact.counting.figure_types import Figures, RuleNote
 from curation.impact.facts import Comparison
-from curation.impact.figure_types import Figures, RuleNote
+from curation.impact.shown.documents import Documents, ShownDocument
 from curation.report.impact_changes import Change, changes_of
 from curation.report.impact_costs import corpus_table, cost_table, labelled_words
 from curation.report.impact_numbers import amount, interval, percent, signed

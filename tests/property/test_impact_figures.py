@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.impact.figures import Corpus, Estimate, Figures, Group, Part, figures
+from curation.impact.counting.figure_types import Corpus, Estimate, Figures, Group, Part
+from curation.impact.counting.figures import figures
 from tests.impact_oracle import MEASURES, OUTCOMES, Document, compared
 
 SOURCE = st.sampled_from("abc")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from curation.impact.bounds import broken_bounds
 from curation.impact.config import ImpactConfig
-from curation.impact.corpus import corpus_of
-from curation.impact.figures import figures
+from curation.impact.counting.bounds import broken_bounds
+from curation.impact.counting.corpus import corpus_of
+from curation.impact.counting.figures import figures
 from curation.impact_summary import summary_lines
 from curation.impact_tasks import Answer
 from curation.terminal_columns import print_lines

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curation.impact.bounds import broken_bounds
 from curation.impact.config import ImpactConfig
-from curation.impact.figures import Corpus, figures
+from curation.impact.counting.bounds import broken_bounds
+from curation.impact.counting.figure_types import Corpus
+from curation.impact.counting.figures import figures
 from curation.impact.sheet import plain, sheet_json
 from tests.impact_oracle import compared, documents_of
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curation.impact.figure_types import Estimate
+from curation.impact.counting.figure_types import Estimate
 from curation.report.impact_charts import difference, moves, scale_of
 from curation.report.impact_numbers import (
     at_most,

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from curation.impact.bounds import broken_bounds
 from curation.impact.classes import LENGTHS
 from curation.impact.config import ImpactConfig
-from curation.impact.documents import choose_documents
+from curation.impact.counting.bounds import broken_bounds
+from curation.impact.counting.figure_types import Corpus
+from curation.impact.counting.figures import figures
 from curation.impact.facts import Comparison
-from curation.impact.figures import Corpus, figures
+from curation.impact.shown.documents import choose_documents
 from curation.report.impact_page import FILES, write_sheet
 from tests.impact_fake import Told, compare_runs
 

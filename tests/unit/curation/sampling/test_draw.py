@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from curation.config import parse_config
 from curation.errors import ConfigError, RunError
-from curation.impact.draw import COMPANION, draw_sample, source_groups
-from curation.impact.strata import LEAST, Reservoir, Stratum, allotted, chosen, combined
 from curation.launch import drive, start_run
 from curation.pipeline import Pipeline
+from curation.sampling.draw import COMPANION, draw_sample, source_groups
+from curation.sampling.strata import LEAST, Reservoir, Stratum, allotted, chosen, combined
 from curation.steps import STEPS, step_class
 
 CONFIG = "name: t\ningest: {shard_mb: 1, slice_mb: 1}\nsteps: [exact, language, length]\n"

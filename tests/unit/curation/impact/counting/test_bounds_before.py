@@ -8,9 +8,9 @@ import pytest
 
 from curation.config import load_config
 from curation.errors import ConfigError
-from curation.impact.bounds import BrokenBound
-from curation.impact.bounds_before import bound_changes, bounds_of_base, loosened_words
 from curation.impact.config import ImpactConfig
+from curation.impact.counting.bounds import BrokenBound
+from curation.impact.counting.bounds_before import bound_changes, bounds_of_base, loosened_words
 from tests.impact_repository import commit, make_repository
 
 OLD = {"max_kept_change": 0.005, "max_language_change": 0.02, "languages": {"tha_Thai": 0.1}}

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from curation.errors import InputError
+from curation.impact.counting.figure_types import MEASURES
 from curation.impact.facts import KEPT, Outcome
-from curation.impact.figure_types import MEASURES
 
 __all__ = ["Cells", "cells_of"]
 

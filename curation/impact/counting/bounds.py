@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from curation.impact.config import ImpactConfig
-from curation.impact.figure_types import Estimate, Figures, Group
+from curation.impact.counting.figure_types import Estimate, Figures, Group
 from curation.report.numbers import count
 
 __all__ = ["BrokenBound", "broken_bounds", "percent_of", "unchecked_bounds"]

@@ -9,7 +9,7 @@ Feuer 1997 do for rates: with no change among n documents alike the upper bound 
 
 A rate has a numerator that is no part of its denominator (what comes in, of what was kept): the same with Poisson's variance.
 A difference of two shares has the bounds of both, put together by their distances (MOVER, Zou and Donner 2008), with the
-correlation of both. How often each interval holds the truth is simulated in tests/unit/curation/impact/test_intervals.py.
+correlation of both. How often each interval holds the truth is simulated in tests/unit/curation/impact/counting/test_intervals.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from curation.impact.cells import Cells
-from curation.impact.figure_types import MEASURES, Estimate, Part
+from curation.impact.counting.cells import Cells
+from curation.impact.counting.figure_types import MEASURES, Estimate, Part
 from curation.wilson import wilson
 
 __all__ = ["SIGMAS", "Ratios"]

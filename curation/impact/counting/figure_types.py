@@ -1,4 +1,4 @@
-"""The numbers of a change-impact sheet: plain dataclasses, computed by `curation.impact.figures`, printed by many.
+"""The numbers of a change-impact sheet: plain dataclasses, computed by `curation.impact.counting.figures`, printed by many.
 
 Three measures of everything: documents, characters, tokens. A number stands twice where the sample was drawn by strata: as
 counted in the sample, and weighted as in the corpus it was drawn from; of any other sample both are the same.

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from curation.impact.counting.figure_types import Corpus, Figures, Group
+from curation.impact.counting.figures import figures, steps_of_both
 from curation.impact.facts import KEPT, NOT_JUDGED, Outcome
-from curation.impact.figures import Corpus, Figures, Group, figures, steps_of_both
 from tests import impact_oracle as oracle
 from tests.impact_oracle import (
     MEASURES,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from curation.impact.facts import Comparison, StepFacts
-from curation.impact.side_rows import SideRows, changed_steps
+from curation.impact.shown.side_rows import SideRows, changed_steps
 from curation.report.samples import Place, Reservoir, priorities, salted, whole
 from curation.what_if_outcomes import score_batch
 from curation.what_if_samples import score_of_reason

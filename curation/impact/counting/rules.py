@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from curation.impact.counting.figure_types import Estimate, RuleNote, Rules
+from curation.impact.counting.intervals import SIGMAS, Ratios
+from curation.impact.counting.reasons import off_reasons_of
 from curation.impact.facts import Comparison, Outcome, SideFacts, StepFacts
-from curation.impact.figure_types import Estimate, RuleNote, Rules
-from curation.impact.intervals import SIGMAS, Ratios
-from curation.impact.reasons import off_reasons_of
 from curation.report.numbers import NBSP, count, noun, share
 from curation.report.usual import LEAST_EXPECTED, LEAST_FIRED, TIMES
 from curation.wilson import wilson

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import InputError
-from curation.impact.cells import Cells, cells_of
+from curation.impact.counting.cells import Cells, cells_of
+from curation.impact.counting.figure_types import Estimate
+from curation.impact.counting.intervals import SIGMAS, Ratios
 from curation.impact.facts import DOCUMENTS_SCHEMA, KEPT, Outcome
-from curation.impact.figure_types import Estimate
-from curation.impact.intervals import SIGMAS, Ratios
 from curation.wilson import wilson
 from tests import impact_oracle as oracle
 from tests.impact_oracle import MEASURES, OUTCOMES, Document, documents_of, kept

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curation.impact.facts import Outcome, StepFacts
-from curation.impact.side_rows import SideRows
+from curation.impact.shown.side_rows import SideRows
 from curation.matched_spans import MATCHED
 from curation.report.samples import Place
 from curation.verdicts import Step

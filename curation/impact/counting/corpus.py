@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from curation.errors import ConfigError
-from curation.impact.figure_types import MEASURES, Corpus, Estimate, Extrapolation, Scaled
-from curation.impact.intervals import Ratios
+from curation.impact.counting.figure_types import MEASURES, Corpus, Estimate, Extrapolation, Scaled
+from curation.impact.counting.intervals import Ratios
 
 __all__ = ["corpus_of", "extrapolation_of"]
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curation.impact.evidence import Evidence, evidence_of
-from curation.impact.evidence_of_rules import spans_of_measure
+from curation.impact.shown.evidence import Evidence, evidence_of
+from curation.impact.shown.evidence_of_rules import spans_of_measure
 from curation.report.span_excerpt import cut_around, find_marks
 
 TRIGGERS: list[tuple[str, str, list[str]]] = [

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from markupsafe import Markup
 
-from curation.impact.borderline import Borderline, find_borderline
-from curation.impact.deciding import AskedStep, DecidingScore, ask_step, deciding_scores, score_behind, score_of
-from curation.impact.evidence import Evidence, evidence_of
 from curation.impact.facts import KEPT, Comparison, Outcome
-from curation.impact.side_rows import SideRows, both_sides
+from curation.impact.shown.borderline import Borderline, find_borderline
+from curation.impact.shown.deciding import AskedStep, DecidingScore, ask_step, deciding_scores, score_behind, score_of
+from curation.impact.shown.evidence import Evidence, evidence_of
+from curation.impact.shown.side_rows import SideRows, both_sides
 from curation.report.compare import COMPARED_BYTES, compare
 from curation.report.excerpt import Excerpt, take
 from curation.report.samples import Place, find_documents, priorities, rows_at, salted, whole

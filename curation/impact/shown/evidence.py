@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from curation.impact.evidence_of_rules import spans_of_measure
+from curation.impact.shown.evidence_of_rules import spans_of_measure
 from curation.matched_spans import MATCHED, MatchedSpan, read_spans
 from curation.report.excerpt import EXCERPT_CHARS
 

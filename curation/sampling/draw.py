@@ -1,6 +1,6 @@
 """Draw a sample from a finished run, on which changes of filters are judged (`corpusmill sample`).
 
-Stratified by language, source, length and outcome (`curation.impact.strata`): of 100 million documents the 2,000 that are drawn
+Stratified by language, source, length and outcome (`curation.sampling.strata`): of 100 million documents the 2,000 that are drawn
 hold every reason and rare language, and each carries the number of documents that it stands for, so figures are told for the
 whole run. Costs one pass over the texts, for their length, and over the verdicts, then a read of the chosen documents.
 
@@ -31,10 +31,10 @@ import zstandard
 from curation.errors import ConfigError, RunError
 from curation.export import check_done
 from curation.impact.classes import length_classes
-from curation.impact.strata import LEAST, OTHERS, Drawn, Reservoir, Stratum, allotted, chosen, combined
 from curation.pipeline import Pipeline
 from curation.report.samples import find_documents, priorities, rows_at, salted, whole
 from curation.run import read_json
+from curation.sampling.strata import LEAST, OTHERS, Drawn, Reservoir, Stratum, allotted, chosen, combined
 from curation.shards import Shard, batches
 from curation.steps import PlacedStep
 from curation.what_if_outcomes import verdict_table

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from curation.errors import CorpusmillError
+from curation.impact.counting.figure_types import ReasonLine
+from curation.impact.counting.intervals import Ratios
 from curation.impact.facts import Comparison, Outcome, SideFacts, StepFacts
-from curation.impact.figure_types import ReasonLine
-from curation.impact.intervals import Ratios
 from curation.report.usual import usual_of
 from curation.report.usual_sources import off_by_settings, off_reasons
 from curation.routes import ROUTED_SUFFIX

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curation.config import SHIPPED, checked_model, load_config, yaml_mapping
-from curation.impact.bounds import BrokenBound, percent_of
 from curation.impact.config import ImpactConfig
+from curation.impact.counting.bounds import BrokenBound, percent_of
 from curation.impact.tree import package_repository, repository_of
 
 __all__ = ["BoundChange", "bound_changes", "bounds_of_base", "loosened_words"]

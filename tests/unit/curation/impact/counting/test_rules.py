@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from curation.impact.counting.figure_types import Rules
+from curation.impact.counting.figures import figures
+from curation.impact.counting.reasons import off_reasons_of
 from curation.impact.facts import StepFacts
-from curation.impact.figures import Rules, figures
-from curation.impact.reasons import off_reasons_of
 from curation.run import write_json
 from curation.steps import step_class
 from tests.impact_oracle import OUTCOMES, Document, compared, documents_of, side, standing, step_facts

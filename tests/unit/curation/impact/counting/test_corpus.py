@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from curation.errors import ConfigError
-from curation.impact.corpus import corpus_of
-from curation.impact.figures import Corpus, Extrapolation, figures
+from curation.impact.counting.corpus import corpus_of
+from curation.impact.counting.figure_types import Corpus, Extrapolation
+from curation.impact.counting.figures import figures
 from tests import impact_oracle as oracle
 from tests.impact_oracle import MEASURES, Document, amount, compared, documents_of, kept
 

@@ -2,7 +2,7 @@
 
     figures(judge_change("web", "main", sample=None, root=root), Corpus(2.5e12, "tokens"))
 
-All shares are by weights, all intervals 95 % (`curation.impact.intervals`). Costs some 50 us an interval, of which there are
+All shares are by weights, all intervals 95 % (`curation.impact.counting.intervals`). Costs some 50 us an interval, of which there are
 about 20 for each language, source, length class, label, filter and reason: 0.2 s for two thousand documents.
 """
 
@@ -13,54 +13,27 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from curation.impact.cells import Cells, cells_of
-from curation.impact.corpus import extrapolation_of
-from curation.impact.facts import Comparison, StepFacts
-from curation.impact.figure_types import (
+from curation.impact.counting.cells import Cells, cells_of
+from curation.impact.counting.corpus import extrapolation_of
+from curation.impact.counting.figure_types import (
     MEASURES,
     OTHERS,
     Corpus,
     Cost,
     CostLine,
-    Estimate,
-    Extrapolation,
     Figures,
     FilterMoves,
     Group,
     LabelledChange,
     Moves,
     Part,
-    ReasonLine,
-    RuleNote,
-    Rules,
-    Scaled,
 )
-from curation.impact.intervals import Ratios
-from curation.impact.reasons import reason_lines
-from curation.impact.rules import rules_of
+from curation.impact.counting.intervals import Ratios
+from curation.impact.counting.reasons import reason_lines
+from curation.impact.counting.rules import rules_of
+from curation.impact.facts import Comparison, StepFacts
 
-__all__ = [
-    "GOOD",
-    "MEASURES",
-    "OTHERS",
-    "Corpus",
-    "Cost",
-    "CostLine",
-    "Estimate",
-    "Extrapolation",
-    "Figures",
-    "FilterMoves",
-    "Group",
-    "LabelledChange",
-    "Moves",
-    "Part",
-    "ReasonLine",
-    "RuleNote",
-    "Rules",
-    "Scaled",
-    "figures",
-    "steps_of_both",
-]
+__all__ = ["GOOD", "figures", "steps_of_both"]
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,9 +6,10 @@ import pytest
 
 from curation.config import load_config, parse_config
 from curation.errors import ConfigError
-from curation.impact.bounds import broken_bounds, unchecked_bounds
 from curation.impact.config import ImpactConfig
-from curation.impact.figures import Figures, figures
+from curation.impact.counting.bounds import broken_bounds, unchecked_bounds
+from curation.impact.counting.figure_types import Figures
+from curation.impact.counting.figures import figures
 from curation.launch import _job
 from curation.pipeline import Pipeline
 from tests.fakes import make_run

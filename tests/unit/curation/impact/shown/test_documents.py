@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from curation.errors import RunError
-from curation.impact.documents import Documents, ShownDocument, all_shown, choose_documents, documents_json
 from curation.impact.facts import KEPT, Comparison
+from curation.impact.shown.documents import Documents, ShownDocument, all_shown, choose_documents, documents_json
 from tests.impact_fake import Told, compare_runs, with_commit
 
 SENTENCE = "The old bridge over the river was built by masons who came from the south of the country in spring. "

@@ -1,0 +1,1 @@
+"""The documents that a sheet shows: which are chosen, what decided about each, and where in its text that is."""

@@ -1,0 +1,1 @@
+"""A stratified sample of a finished run: `corpusmill sample`."""
