@@ -47,8 +47,9 @@ def cut(path: Path) -> None:
 
 
 def flip(path: Path) -> None:
+    """One bit: of a marker one of its checksum, since nothing hangs on how long something took."""
     data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[data.index(b'"sha256": "') + 12 if path.suffix == ".json" else len(data) // 2] ^= 1
     path.unlink()
     path.write_bytes(data)
 

@@ -80,7 +80,7 @@ def _with_files(tmp_path: Path, before: list[str], after: list[str], kept: str =
 
 
 @pytest.mark.parametrize(
-    "new", ["/home/me/repo/configs/../lists/terms.tsv", "/home/me/repo/lists/terms.tsv", f"{TREE}/lists/terms.tsv"]
+    "new", ["/srv/me/repo/configs/../lists/terms.tsv", "/srv/me/repo/lists/terms.tsv", f"{TREE}/lists/terms.tsv"]
 )
 def test_the_same_file_of_a_repository_is_no_other_setting(tmp_path: Path, new: str) -> None:
     """Wherever it was unpacked; what stands in it differs, and that is said."""
@@ -91,9 +91,9 @@ def test_the_same_file_of_a_repository_is_no_other_setting(tmp_path: Path, new: 
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ([f"{TREE}/lists/a.tsv"], ["/home/me/repo/lists/b.tsv"], ('["lists/a.tsv"]', '[".../lists/b.tsv"]')),
-        (["/home/me/old/lists/a.tsv"], ["/home/me/new/lists/a.tsv"], ('[".../old/lists/a.tsv"]', '[".../new/lists/a.tsv"]')),
-        ([f"{TREE}/lists/a.tsv"], ["/home/me/repo/lists/a.tsv", "/home/me/repo/lists/b.tsv"],
+        ([f"{TREE}/lists/a.tsv"], ["/srv/me/repo/lists/b.tsv"], ('["lists/a.tsv"]', '[".../lists/b.tsv"]')),
+        (["/srv/me/old/lists/a.tsv"], ["/srv/me/new/lists/a.tsv"], ('[".../old/lists/a.tsv"]', '[".../new/lists/a.tsv"]')),
+        ([f"{TREE}/lists/a.tsv"], ["/srv/me/repo/lists/a.tsv", "/srv/me/repo/lists/b.tsv"],
          ('["lists/a.tsv"]', '["lists/a.tsv", ".../lists/b.tsv"]')),
         ([], ["/a.tsv"], ("[]", '["/a.tsv"]')),
     ],
@@ -123,7 +123,7 @@ def test_earlier_runs_are_named_by_where_they_lie_in_short(tmp_path: Path) -> No
     found = compare_runs(tmp_path, DOCUMENTS, BASE, BASE)
     for side, path, digest in (
         (found.base, f"{TREE}/old/run", "2" * 64),
-        (found.new, "/home/me/repo/old/run", "3" * 64),
+        (found.new, "/srv/me/repo/old/run", "3" * 64),
     ):
         card = side.steps[1].folder / "_step.json"
         write_json(card, {**read_json(card), "models": {path: digest}})

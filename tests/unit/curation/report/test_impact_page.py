@@ -284,7 +284,7 @@ def test_three_verdicts(
 
 def test_a_pull_request_names_a_sample_without_where_it_lies(comparison: Comparison, tmp_path: Path) -> None:
     """Everyone who may read the change reads it; the sheet tells the folder."""
-    found = replace(comparison, sample=replace(comparison.sample, name="/home/me/repo/ci/sample"))
+    found = replace(comparison, sample=replace(comparison.sample, name="/srv/me/repo/ci/sample"))
     text = write(tmp_path, found).read("pull-request.md")
     assert "Sample `sample`, " in text
     assert "/home/me" not in text
