@@ -87,7 +87,7 @@ impact: kernels ## what changes of filters, models and configs since the last si
 test: lint types imports unit ## lint, types, import rules, the gate, the impact of changes and every test
 	$(BIN)/python -m tests.gate --no-cases
 	$(BIN)/python tools/impact_of_checkout.py $(if $(IMPACT_BASE),--base $(IMPACT_BASE))
-	$(BIN)/pytest --durations=10 -m "slow or airflow"
+	$(BIN)/pytest -n 2 --dist worksteal --durations=10 -m "slow or airflow"
 
 services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)
 	@[ -x /usr/bin/redis-server ] && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
