@@ -86,7 +86,7 @@ impact: kernels ## what changes of filters, models and configs since the last si
 
 test: lint types imports unit ## lint, types, import rules, the gate, the impact of changes and every test
 	$(BIN)/python -m tests.gate --no-cases
-	$(BIN)/python tools/impact_of_checkout.py $(if $(IMPACT_BASE),--base $(IMPACT_BASE))
+	$(BIN)/python tools/impact_of_checkout.py --not-if-shallow $(if $(IMPACT_BASE),--base $(IMPACT_BASE))
 	$(BIN)/pytest -n 2 --dist worksteal --durations=10 -m "slow or airflow"
 
 services: ## PostgreSQL and Redis from Debian packages, for the Celery test (needs root)

@@ -43,6 +43,10 @@ class NoBaseError(Exception):
     """There is nothing to compare with; the message says what to do."""
 
 
+class ShallowError(NoBaseError):
+    """The base is older than what this clone holds."""
+
+
 def signed_base(text: str) -> str:
     """The last commit of a file as `BASE_FILE`.
 
@@ -76,7 +80,7 @@ def changes(repo: Path, base: str) -> list[str]:
         why = "this clone is shallow: `git fetch --unshallow`, or fetch with all history in CI (depth 0)" if shallow else (
             "there is no such commit here: fetch it, or name another with IMPACT_BASE"
         )  # fmt: skip
-        raise NoBaseError(f"the base {base} is not in this clone; {why}.")
+        raise (ShallowError if shallow else NoBaseError)(f"the base {base} is not in this clone; {why}.")
     _check(known, repo)
     memo = repo / CACHE / "impact" / "sources.json"
     memo.parent.mkdir(parents=True, exist_ok=True)
@@ -148,13 +152,22 @@ def main(arguments: Sequence[str] | None = None, repo: Path = REPO) -> int:
     parser.add_argument(
         "--base", metavar="REV", help=f"compare with this revision instead of the last one of {BASE_FILE}"
     )
-    asked = parser.parse_args(arguments).base
+    parser.add_argument(
+        "--not-if-shallow",
+        action="store_true",
+        help="say that nothing is judged where a shallow clone lacks the base; no failure",
+    )
+    given = parser.parse_args(arguments)
+    asked = given.base
     if not (repo / ".git").exists():
         print("impact: there is no git history here, so nothing to compare with")
         return 0
     try:
         base = asked or signed_base((repo / BASE_FILE).read_text(encoding="utf-8"))
         changed = changes(repo, base)
+    except ShallowError as error:
+        print(f"impact: NOT JUDGED: {error}", file=sys.stderr)
+        return 0 if given.not_if_shallow else 2
     except (NoBaseError, CorpusmillError) as error:
         print(f"impact: {error}", file=sys.stderr)
         return 2

@@ -149,6 +149,10 @@ def test_a_base_that_is_not_there(checkout: Path, tmp_path: Path, capsys: pytest
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{checkout}", "shallow")
     with pytest.raises(NoBaseError, match="this clone is shallow: `git fetch --unshallow`"):
         changes(tmp_path / "shallow", base)
+    assert main(["--base", base], tmp_path / "shallow") == 2
+    assert main(["--base", base, "--not-if-shallow"], tmp_path / "shallow") == 0
+    assert "NOT JUDGED" in capsys.readouterr().err
+    assert main(["--base", "no-such-branch", "--not-if-shallow"], checkout) == 2
 
 
 def test_without_git(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
