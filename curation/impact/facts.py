@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -127,4 +127,3 @@ class Comparison:
     tokenizer: str
     notes: tuple[str, ...] = ()
     """What a reader must know: dependencies that differ, a tokenizer that differs, steps that one side lacks."""
-    extra: Mapping[str, Any] = field(default_factory=dict)

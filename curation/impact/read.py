@@ -83,7 +83,6 @@ def compare_sides(
         tuple(outcomes.all),
         tokens.name,
         (*same, *notes, *told, *_step_notes(before, after)),
-        {"sample": dict(sample.card)},
     )
 
 

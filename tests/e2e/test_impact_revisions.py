@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("clone") / "repo"
     git(HERE, "clone", "-q", "--local", str(HERE), str(folder))
     source = (folder / "curation/filters/length.py").read_text()
-    if OLD not in source:
-        pytest.skip(f"length.py does not say {OLD!r} any more: choose another change for this test")
+    assert OLD in source, f"length.py does not say {OLD!r} any more: choose another change for this test"
     lines = [json.dumps({"id": f"d{n}", "text": " ".join(["word"] * n)}) for n in range(1, 13)]
     commit(folder, {"mine.yaml": CONFIG, "sample/a.jsonl": "\n".join(lines) + "\n"}, "begin")
     git(folder, "tag", "begin")
@@ -111,28 +112,29 @@ def test_a_changed_comparison_is_seen(clone: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in began} == began
 
 
-def test_a_commit_that_changes_no_code_of_the_steps_is_judged_by_this_code(clone: Path, tmp_path: Path) -> None:
-    """Neither a report nor another filter is what these verdicts depend on."""
-    path = clone / "curation/report/numbers.py"
+@contextmanager
+def _added_to(path: Path) -> Iterator[None]:
+    """A line of code more in a file of the working tree, for as long as the block lasts."""
     text = path.read_text()
     try:
         path.write_text(f"{text}\nADDED = 1\n")
-        found = _judge(clone, "HEAD", tmp_path / "root")
+        yield
     finally:
         path.write_text(text)
+
+
+def test_a_commit_that_changes_no_code_of_the_steps_is_judged_by_this_code(clone: Path, tmp_path: Path) -> None:
+    """Neither a report nor another filter is what these verdicts depend on."""
+    with _added_to(clone / "curation/report/numbers.py"):
+        found = _judge(clone, "HEAD", tmp_path / "root")
     assert found["commit"] is None
     assert _moved(found) == {}
 
 
 def test_what_drives_the_steps_is_code_too(clone: Path, tmp_path: Path) -> None:
     """The steps are equal, and yet the base is judged by its own engine, by scores that are taken over."""
-    path = clone / "curation/pipeline.py"
-    text = path.read_text()
-    try:
-        path.write_text(f"{text}\nADDED = 1\n")
+    with _added_to(clone / "curation/pipeline.py"):
         found = _judge(clone, "HEAD", tmp_path / "root")
-    finally:
-        path.write_text(text)
     assert found["code"]["base"] == found["code"]["new"]
     assert found["commit"] == git(clone, "rev-parse", "HEAD")
     assert _moved(found) == {}

@@ -287,7 +287,7 @@ def test_a_pull_request_names_a_sample_without_where_it_lies(comparison: Compari
     found = replace(comparison, sample=replace(comparison.sample, name="/srv/me/repo/ci/sample"))
     text = write(tmp_path, found).read("pull-request.md")
     assert "Sample `sample`, " in text
-    assert "/home/me" not in text
+    assert "/srv/me" not in text
 
 
 def test_a_pull_request_is_short_with_all_that_can_be_said(comparison: Comparison, tmp_path: Path) -> None:
